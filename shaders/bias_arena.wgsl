@@ -1,0 +1,11 @@
+// Additive bias [batch, q_heads, q_len, kv_len] in the arena, as bits.
+
+const HAS_BIAS = true;
+
+fn bias_row(batch: u32, head: u32, query: u32) -> u32 {
+    return row_start(problem.bias, batch, head, query);
+}
+
+fn bias_bits(row: u32, key: u32) -> u32 {
+    return arena[row + key * problem.bias_key];
+}

@@ -1,0 +1,213 @@
+// Fused attention: one sweep over the keys with an online softmax, nothing of size q_len * kv_len.
+//
+//     S = scale Q K^T + bias            scores of a tile of keys
+//     m' = max(m, rowmax S)             running maximum
+//     P = exp(S - m')                   unnormalised weights, 0 where excluded
+//     l = exp(m - m') l + rowsum P      running sum
+//     O = exp(m - m') O + P V           running output; O / l at the end
+//
+// Dao, "FlashAttention-2" (2023), algorithm 1.
+//
+// Workgroup: TILE_QUERIES = 4 THREADS_Q rows of one head, and the keys of one split.
+// Thread:    (x, y): 4 rows 4 y ..; keys x, x + THREADS_K, ..; value quads x, x + THREADS_K, ..
+// Memory:    `tile` holds a chunk of K, then of V; `weights` holds row maxima, then P.
+// Grid:      one workgroup per place(); splits outermost.
+// Twin:      cpu/flash.rs, sweep()
+//
+// Proof (compiled without runtime checks). Loads: query rows are clamped below q_len, key rows
+// are loaded only below key_span's end <= kv_len, quads only below HEAD_QUADS or VALUE_QUADS.
+// `tile`: slot < TILE_QUADS, since kernel.rs sizes it for both uses. `weights`: key < TILE_KEYS,
+// y < THREADS_Q. Stores: put() tests its row and quad. Loops: all counters rise by a constant
+// to a bound fixed before the loop. Barriers: in uniform control flow, as key_span() depends on
+// workgroup and uniforms only.
+
+const QUERY_STRIDE = THREADS_Q + 1u;  // padded against bank conflicts
+const DIM_STRIDE = DIM_QUADS + 1u;
+
+var<workgroup> tile: array<vec4<f32>, TILE_QUADS>;
+// [key, row / 4]: four rows of P in a quad
+var<workgroup> weights_tile: array<vec4<f32>, TILE_KEYS * QUERY_STRIDE>;
+var<workgroup> not_finite: atomic<u32>;
+
+// Four rows' scores of one key: excluded ones LOWEST.
+fn four_scores(here: Place, row: u32, key: u32, whole: bool, dots: vec4<f32>) -> vec4<f32> {
+    var s = dots;
+    for (var r = 0u; r < 4u; r++) {
+        let i = min(here.query + row + r, problem.q_len - 1u);
+        var bits = 0u;
+        if (HAS_BIAS) {
+            bits = bias_bits(bias_row(here.batch, here.head, i), min(key, problem.kv_len - 1u));
+        }
+        let score = max(final_score(dots[r], bits), LOWEST_SCORE);
+        s[r] = select(LOWEST, score, whole || is_allowed(here.batch, i, key, bits));
+    }
+    return s;
+}
+
+fn excluded_to_zero(s: vec4<f32>, m: vec4<f32>) -> vec4<f32> {
+    return select(exp(s - m), vec4(0.0), s <= vec4(LOWEST));
+}
+
+@compute @workgroup_size(THREADS_Q * THREADS_K)
+fn flash(
+    @builtin(local_invocation_index) local: u32,
+    @builtin(workgroup_id) id: vec3<u32>,
+    @builtin(num_workgroups) size: vec3<u32>,
+) {
+    let group = linear_group(id, size);
+    if (group >= problem.groups) {
+        return;
+    }
+    let here = place(group);
+    let span = key_span(here);
+    let x = local % THREADS_K;
+    let y = local / THREADS_K;
+    let kv = kv_head(here.head);
+    let rows = min(vec4(here.query + 4u * y) + vec4(0u, 1u, 2u, 3u), vec4(problem.q_len - 1u));
+    let q0 = row_start(problem.q, here.batch, here.head, rows.x);
+    let q1 = row_start(problem.q, here.batch, here.head, rows.y);
+    let q2 = row_start(problem.q, here.batch, here.head, rows.z);
+    let q3 = row_start(problem.q, here.batch, here.head, rows.w);
+
+    var m = vec4(LOWEST);
+    var l = vec4(0.0);  // of this thread's keys only
+    var o0: array<vec4<f32>, OUT_QUADS>;
+    var o1: array<vec4<f32>, OUT_QUADS>;
+    var o2: array<vec4<f32>, OUT_QUADS>;
+    var o3: array<vec4<f32>, OUT_QUADS>;
+
+    for (var first = span.x; first < span.y; first += TILE_KEYS) {
+        let whole = !HAS_BIAS && tile_is_whole(here, first, span.y);
+
+        // S = scale Q K^T, DIM_QUADS of the dot product at a time
+        var s0 = vec4(0.0);
+        var s1 = vec4(0.0);
+        var s2 = vec4(0.0);
+        var s3 = vec4(0.0);
+        for (var chunk = 0u; chunk < HEAD_QUADS; chunk += DIM_QUADS) {
+            let quads = min(DIM_QUADS, HEAD_QUADS - chunk);
+            workgroupBarrier();
+            if (local == 0u) {
+                atomicStore(&not_finite, 0u);
+            }
+            for (var at = local; at < TILE_KEYS * DIM_QUADS; at += THREADS_Q * THREADS_K) {
+                let key = at / DIM_QUADS;
+                let quad = at % DIM_QUADS;
+                var k = vec4(0.0);
+                if (first + key < span.y && quad < quads) {
+                    k = load_k(row_start(problem.k, here.batch, kv, first + key), chunk + quad);
+                }
+                tile[key * DIM_STRIDE + quad] = k;
+            }
+            workgroupBarrier();
+            for (var quad = 0u; quad < quads; quad++) {
+                let a = problem.scale * load_q(q0, chunk + quad);
+                let b = problem.scale * load_q(q1, chunk + quad);
+                let c = problem.scale * load_q(q2, chunk + quad);
+                let d = problem.scale * load_q(q3, chunk + quad);
+                let k0 = tile[x * DIM_STRIDE + quad];
+                let k1 = tile[(x + THREADS_K) * DIM_STRIDE + quad];
+                let k2 = tile[(x + 2u * THREADS_K) * DIM_STRIDE + quad];
+                let k3 = tile[(x + 3u * THREADS_K) * DIM_STRIDE + quad];
+                s0 += vec4(dot(a, k0), dot(b, k0), dot(c, k0), dot(d, k0));
+                s1 += vec4(dot(a, k1), dot(b, k1), dot(c, k1), dot(d, k1));
+                s2 += vec4(dot(a, k2), dot(b, k2), dot(c, k2), dot(d, k2));
+                s3 += vec4(dot(a, k3), dot(b, k3), dot(c, k3), dot(d, k3));
+            }
+        }
+        let key = first + x;
+        s0 = four_scores(here, 4u * y, key, whole, s0);
+        s1 = four_scores(here, 4u * y, key + THREADS_K, whole, s1);
+        s2 = four_scores(here, 4u * y, key + 2u * THREADS_K, whole, s2);
+        s3 = four_scores(here, 4u * y, key + 3u * THREADS_K, whole, s3);
+
+        // m' = max(m, rowmax S), over the threads that share the rows
+        weights_tile[x * QUERY_STRIDE + y] = max(max(s0, s1), max(s2, s3));
+        workgroupBarrier();
+        var next = m;
+        for (var t = 0u; t < THREADS_K; t++) {
+            next = max(next, weights_tile[t * QUERY_STRIDE + y]);
+        }
+        workgroupBarrier();
+
+        // P = exp(S - m')
+        let p0 = excluded_to_zero(s0, next);
+        let p1 = excluded_to_zero(s1, next);
+        let p2 = excluded_to_zero(s2, next);
+        let p3 = excluded_to_zero(s3, next);
+        weights_tile[x * QUERY_STRIDE + y] = p0;
+        weights_tile[(x + THREADS_K) * QUERY_STRIDE + y] = p1;
+        weights_tile[(x + 2u * THREADS_K) * QUERY_STRIDE + y] = p2;
+        weights_tile[(x + 3u * THREADS_K) * QUERY_STRIDE + y] = p3;
+
+        // l = exp(m - m') l + rowsum P
+        let alpha = exp(m - next);
+        l = l * alpha + (((p0 + p1) + p2) + p3);
+        m = next;
+
+        // O = exp(m - m') O + P V, KEY_CHUNK keys at a time
+        for (var c = 0u; c < OUT_QUADS; c++) {
+            o0[c] *= alpha.x;
+            o1[c] *= alpha.y;
+            o2[c] *= alpha.z;
+            o3[c] *= alpha.w;
+        }
+        for (var chunk = 0u; chunk < TILE_KEYS; chunk += KEY_CHUNK) {
+            workgroupBarrier();
+            for (var at = local; at < KEY_CHUNK * COLUMN_QUADS; at += THREADS_Q * THREADS_K) {
+                let j = first + chunk + at / COLUMN_QUADS;
+                let quad = at % COLUMN_QUADS;
+                var v = vec4(0.0);
+                if (j < span.y && quad < VALUE_QUADS) {
+                    v = load_v(row_start(problem.v, here.batch, kv, j), quad);
+                }
+                // 0 * NaN must not leak from an excluded key
+                let exponent = bitcast<vec4<u32>>(v) & vec4(0x7f800000u);
+                if (!whole && any(exponent == vec4(0x7f800000u))) {
+                    atomicOr(&not_finite, 1u);
+                }
+                tile[at] = v;
+            }
+            workgroupBarrier();
+            if (atomicLoad(&not_finite) == 0u) {
+                for (var j = 0u; j < KEY_CHUNK; j++) {
+                    let p = weights_tile[(chunk + j) * QUERY_STRIDE + y];
+                    for (var c = 0u; c < OUT_QUADS; c++) {
+                        let v = tile[j * COLUMN_QUADS + c * THREADS_K + x];
+                        o0[c] += p.x * v;
+                        o1[c] += p.y * v;
+                        o2[c] += p.z * v;
+                        o3[c] += p.w * v;
+                    }
+                }
+            } else {
+                for (var j = 0u; j < KEY_CHUNK; j++) {
+                    let p = weights_tile[(chunk + j) * QUERY_STRIDE + y];
+                    for (var c = 0u; c < OUT_QUADS; c++) {
+                        let v = tile[j * COLUMN_QUADS + c * THREADS_K + x];
+                        o0[c] += select(vec4(0.0), p.x * v, p.x != 0.0);
+                        o1[c] += select(vec4(0.0), p.y * v, p.y != 0.0);
+                        o2[c] += select(vec4(0.0), p.z * v, p.z != 0.0);
+                        o3[c] += select(vec4(0.0), p.w * v, p.w != 0.0);
+                    }
+                }
+            }
+        }
+    }
+
+    // l of the whole row, summed in the order of x
+    workgroupBarrier();
+    weights_tile[x * QUERY_STRIDE + y] = l;
+    workgroupBarrier();
+    var sum = vec4(0.0);
+    for (var t = 0u; t < THREADS_K; t++) {
+        sum += weights_tile[t * QUERY_STRIDE + y];
+    }
+    for (var c = 0u; c < OUT_QUADS; c++) {
+        let column = c * THREADS_K + x;
+        put(here, 4u * y, column, o0[c], m.x, sum.x);
+        put(here, 4u * y + 1u, column, o1[c], m.y, sum.y);
+        put(here, 4u * y + 2u, column, o2[c], m.z, sum.z);
+        put(here, 4u * y + 3u, column, o3[c], m.w, sum.w);
+    }
+}

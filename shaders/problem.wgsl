@@ -1,0 +1,49 @@
+// The problem as every kernel sees it: strides, counts, scale, and which part of the work a
+// workgroup has. Element indices are u32; Problem::validate proves that none wraps.
+
+// Strides of an operand [batch, head, token, dim] in elements.
+struct Strides {
+    offset: u32,
+    batch: u32,
+    head: u32,
+    token: u32,
+}
+
+struct Problem {
+    q: Strides,
+    k: Strides,
+    v: Strides,
+    o: Strides,
+    lse: Strides,
+    bias: Strides,
+    scores: Strides,
+    weights: Strides,
+    bias_key: u32,     // stride of the bias along keys, 0 or 1
+    q_heads: u32,
+    group_heads: u32,  // query heads that share a kv head
+    q_len: u32,        // capacity
+    kv_len: u32,       // capacity
+    scale: f32,
+    softcap: f32,      // 0 for none
+    query_tiles: u32,  // tiles along the query axis of one head
+    first_tile: u32,   // of this dispatch
+    tiles: u32,        // in this dispatch
+    split_keys: u32,   // keys of one split, a multiple of every tile
+    splits: u32,       // of the keys
+    groups: u32,       // workgroups with work in this dispatch
+}
+
+@group(0) @binding(0) var<uniform> problem: Problem;
+
+fn row_start(at: Strides, batch: u32, head: u32, token: u32) -> u32 {
+    return at.offset + batch * at.batch + head * at.head + token * at.token;
+}
+
+fn kv_head(head: u32) -> u32 {
+    return head / problem.group_heads;
+}
+
+// Grids beyond the limit of one dimension are folded into three.
+fn linear_group(id: vec3<u32>, size: vec3<u32>) -> u32 {
+    return id.x + size.x * (id.y + size.y * id.z);
+}

@@ -1,0 +1,27 @@
+// One score, from the dot product on: s = softcap(scale q . k) + bias, and whether it counts.
+
+// -inf is known by its bits, since a driver may assume that floats are finite.
+const NEGATIVE_INFINITY = 0xff800000u;
+
+// "Excluded" and "no key seen yet". Every score that counts is kept above it.
+const LOWEST = -0x1.fffffep+127f;
+const LOWEST_SCORE = -3.4e38f;
+
+fn final_score(dot: f32, bias: u32) -> f32 {
+    var s = dot;
+    if (problem.softcap > 0.0) {
+        // Beyond 15 tanh is 1 in f32, and some drivers' tanh overflows far out.
+        s = problem.softcap * tanh(clamp(s / problem.softcap, -15.0, 15.0));
+    }
+    return s + clamp(bitcast<f32>(bias), -2.3e38, 2.3e38);
+}
+
+fn is_allowed(batch: u32, query: u32, key: u32, bias: u32) -> bool {
+    let i = i32(query);
+    let j = i32(key);
+    return query < query_count(batch)
+        && key < key_count(batch)
+        && j >= i + band_low(batch)
+        && j <= i + band_high(batch)
+        && bias != NEGATIVE_INFINITY;
+}

@@ -1,0 +1,9 @@
+// Scores [batch, q_heads, q_len, kv_len] in the arena, as bits.
+
+fn load_score(index: u32) -> u32 {
+    return arena[index];
+}
+
+fn store_score(index: u32, bits: u32) {
+    arena[index] = bits;
+}

@@ -1,0 +1,102 @@
+// Weighted mix of the values: O = P V from stored weights.
+//
+// Workgroup: TILE_QUERIES rows and COLUMN_QUADS value quads of one head, the keys of one split.
+// Thread:    (x, y): rows 4 y ..; value quads x, x + THREADS_K, ..
+// Memory:    `p_tile` holds P [key, row / 4], `v_tile` V [key, quad].
+// Grid:      one workgroup per place(); splits outermost.
+// Twin:      cpu/naive.rs, values()
+//
+// Proof: query rows are clamped below q_len, keys are loaded only below key_span's end <= kv_len,
+// quads only below VALUE_QUADS; both tiles' indices are below their lengths as key < TILE_KEYS,
+// y < THREADS_Q, quad < COLUMN_QUADS. put() tests its row and quad. Loops rise by a constant to a
+// bound fixed before the loop. Barriers are under uniform conditions only.
+
+const QUERY_STRIDE = THREADS_Q + 1u;  // padded against bank conflicts
+
+var<workgroup> p_tile: array<vec4<f32>, TILE_KEYS * QUERY_STRIDE>;
+var<workgroup> v_tile: array<vec4<f32>, TILE_KEYS * COLUMN_QUADS>;
+var<workgroup> not_finite: atomic<u32>;
+
+fn weight_at(here: Place, row: u32, key: u32) -> f32 {
+    let i = min(here.query + row, problem.q_len - 1u);
+    return bitcast<f32>(load_weight(row_start(problem.weights, here.batch, here.head, i) + key));
+}
+
+@compute @workgroup_size(THREADS_Q * THREADS_K)
+fn values(
+    @builtin(local_invocation_index) local: u32,
+    @builtin(workgroup_id) id: vec3<u32>,
+    @builtin(num_workgroups) size: vec3<u32>,
+) {
+    let group = linear_group(id, size);
+    if (group >= problem.groups) {
+        return;
+    }
+    let here = place(group);
+    let span = key_span(here);
+    let kv = kv_head(here.head);
+    let x = local % THREADS_K;
+    let y = local / THREADS_K;
+
+    // l is 1 but for rounding, 0 for a row without keys, and what a split adds up to for merge
+    var l = vec4(0.0);
+    var o0: array<vec4<f32>, OUT_QUADS>;
+    var o1: array<vec4<f32>, OUT_QUADS>;
+    var o2: array<vec4<f32>, OUT_QUADS>;
+    var o3: array<vec4<f32>, OUT_QUADS>;
+    for (var first = span.x; first < span.y; first += TILE_KEYS) {
+        workgroupBarrier();
+        if (local == 0u) {
+            atomicStore(&not_finite, 0u);
+        }
+        for (var at = local; at < TILE_KEYS * THREADS_Q; at += THREADS_Q * THREADS_K) {
+            let key = at % TILE_KEYS;
+            let rows = at / TILE_KEYS;
+            var p = vec4(0.0);
+            if (first + key < span.y) {
+                p = vec4(
+                    weight_at(here, 4u * rows, first + key),
+                    weight_at(here, 4u * rows + 1u, first + key),
+                    weight_at(here, 4u * rows + 2u, first + key),
+                    weight_at(here, 4u * rows + 3u, first + key),
+                );
+            }
+            p_tile[key * QUERY_STRIDE + rows] = p;
+        }
+        workgroupBarrier();
+        for (var at = local; at < TILE_KEYS * COLUMN_QUADS; at += THREADS_Q * THREADS_K) {
+            let j = first + at / COLUMN_QUADS;
+            let quad = here.column + at % COLUMN_QUADS;
+            var v = vec4(0.0);
+            if (j < span.y && quad < VALUE_QUADS) {
+                v = load_v(row_start(problem.v, here.batch, kv, j), quad);
+            }
+            // 0 * NaN must not leak from an excluded key
+            if (any((bitcast<vec4<u32>>(v) & vec4(0x7f800000u)) == vec4(0x7f800000u))) {
+                atomicOr(&not_finite, 1u);
+            }
+            v_tile[at] = v;
+        }
+        workgroupBarrier();
+        // O += P V
+        let finite = atomicLoad(&not_finite) == 0u;
+        for (var j = 0u; j < TILE_KEYS; j++) {
+            let p = p_tile[j * QUERY_STRIDE + y];
+            l += p;
+            for (var c = 0u; c < OUT_QUADS; c++) {
+                let v = v_tile[j * COLUMN_QUADS + c * THREADS_K + x];
+                o0[c] += select(vec4(0.0), p.x * v, finite || p.x != 0.0);
+                o1[c] += select(vec4(0.0), p.y * v, finite || p.y != 0.0);
+                o2[c] += select(vec4(0.0), p.z * v, finite || p.z != 0.0);
+                o3[c] += select(vec4(0.0), p.w * v, finite || p.w != 0.0);
+            }
+        }
+    }
+    for (var c = 0u; c < OUT_QUADS; c++) {
+        let column = c * THREADS_K + x;
+        put(here, 4u * y, column, o0[c], 0.0, l.x);
+        put(here, 4u * y + 1u, column, o1[c], 0.0, l.y);
+        put(here, 4u * y + 2u, column, o2[c], 0.0, l.z);
+        put(here, 4u * y + 3u, column, o3[c], 0.0, l.w);
+    }
+}

@@ -1,0 +1,267 @@
+//! One per device: what the device can do, and the pipelines compiled so far.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::kernel::Module;
+use crate::{Error, Plan, Problem, Tile, scope};
+
+/// How a plan computes attention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Method {
+    /// Three kernels, `scores`, `softmax`, `values`, with the scores stored between them.
+    Staged,
+    /// One kernel, `flash`, with an online softmax; memory grows with q_len, not q_len * kv_len.
+    Flash,
+}
+
+/// A plan's method and tile by hand, for tests and tuning. The default leaves both to the planner.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Choice {
+    /// Method; `None`: staged if scores or weights are wanted, else fused.
+    pub method: Option<Method>,
+    /// The fused kernel's tile; `None`: from the table.
+    pub tile: Option<Tile>,
+}
+
+impl Choice {
+    /// This method, the table's tile.
+    pub const fn method(method: Method) -> Choice {
+        Choice { method: Some(method), tile: None }
+    }
+
+    /// The fused kernel with this tile.
+    pub const fn tile(tile: Tile) -> Choice {
+        Choice { method: Some(Method::Flash), tile: Some(tile) }
+    }
+}
+
+/// How many loop iterations one invocation may make in all, nested loops included.
+///
+/// Mesa's llvmpipe before version 23 ends every loop silently once an invocation has made 65,535
+/// iterations, and results are wrong without any error. Where a limit holds, the planner splits
+/// the keys over workgroups and merges the parts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LoopLimit {
+    /// From what the device says of its adapter and driver.
+    #[default]
+    Auto,
+    /// No limit. Wrong results on the drivers above.
+    Unlimited,
+    /// This many iterations.
+    Iterations(u32),
+}
+
+impl LoopLimit {
+    fn resolve(self, info: &wgpu::AdapterInfo) -> Option<u32> {
+        match self {
+            LoopLimit::Unlimited => None,
+            LoopLimit::Iterations(most) => Some(most),
+            LoopLimit::Auto => {
+                let version = info.driver_info.strip_prefix("Mesa ").unwrap_or("");
+                let major = version.split('.').next().and_then(|n| n.parse::<u32>().ok());
+                let old = info.name.starts_with("llvmpipe") && major.is_none_or(|major| major < 23);
+                old.then_some(65_535)
+            }
+        }
+    }
+}
+
+/// What an [`Attention`] cannot learn from the device, or should not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Options {
+    /// Loop iterations allowed to one invocation.
+    pub loop_limit: LoopLimit,
+}
+
+impl Options {
+    /// The same with another loop limit.
+    #[must_use]
+    pub const fn loop_limit(self, loop_limit: LoopLimit) -> Options {
+        Options { loop_limit }
+    }
+}
+
+/// Plans attention for one device and keeps its pipelines. Cloning shares them.
+///
+/// Nothing is compiled until a plan asks for it. The device may be the caller's own, with
+/// whatever limits and features it has: plans stay within [`wgpu::Device::limits`].
+#[derive(Clone, Debug)]
+pub struct Attention {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    device: wgpu::Device,
+    limits: wgpu::Limits,
+    loop_limit: Option<u32>,
+    pipelines: Mutex<HashMap<String, Entry>>,
+}
+
+/// One lock a key: compiling one module holds up only those who want the same one.
+type Entry = Arc<Mutex<Option<Arc<Pipeline>>>>;
+
+#[derive(Debug)]
+pub(crate) struct Pipeline {
+    pub module: Module,
+    pub pipeline: wgpu::ComputePipeline,
+    pub layout: wgpu::BindGroupLayout,
+}
+
+impl Attention {
+    /// For a device; compiles nothing.
+    pub fn new(device: &wgpu::Device) -> Attention {
+        Attention::with(device, Options::default())
+    }
+
+    /// For a device, with options.
+    pub fn with(device: &wgpu::Device, options: Options) -> Attention {
+        let shared = Shared {
+            device: device.clone(),
+            limits: device.limits(),
+            loop_limit: options.loop_limit.resolve(&device.adapter_info()),
+            pipelines: Mutex::default(),
+        };
+        Attention { shared: Arc::new(shared) }
+    }
+
+    /// Validates the problem, chooses kernels and tiles, checks the device's limits, and compiles
+    /// what no earlier plan has compiled.
+    ///
+    /// # Errors
+    /// What [`Problem::validate`] finds; [`Error::Limit`]; [`Error::Device`] if wgpu refuses a
+    /// pipeline. In browsers wgpu reports that later: use [`Attention::plan_async`].
+    pub fn plan(&self, problem: &Problem) -> Result<Plan, Error> {
+        self.plan_with(problem, Choice::default())
+    }
+
+    /// As [`Attention::plan`], with method and tile by hand.
+    ///
+    /// # Errors
+    /// As [`Attention::plan`]; [`Error::Unexpected`] for scores or weights wanted of the fused
+    /// kernel, which never forms them.
+    pub fn plan_with(&self, problem: &Problem, choice: Choice) -> Result<Plan, Error> {
+        Plan::new(self, problem, choice, &mut scope::Now)
+    }
+
+    /// As [`Attention::plan_with`], and waits for what wgpu has to say of new pipelines.
+    ///
+    /// # Errors
+    /// As [`Attention::plan_with`].
+    pub async fn plan_async(&self, problem: &Problem, choice: Choice) -> Result<Plan, Error> {
+        let mut later = scope::Later::default();
+        let plan = Plan::new(self, problem, choice, &mut later)?;
+        let outcome = later.outcome().await;
+        if outcome.is_err() {
+            self.lock().clear();
+        }
+        outcome.map(|()| plan)
+    }
+
+    pub(crate) fn device(&self) -> &wgpu::Device {
+        &self.shared.device
+    }
+
+    pub(crate) fn limits(&self) -> &wgpu::Limits {
+        &self.shared.limits
+    }
+
+    pub(crate) fn loop_limit(&self) -> Option<u32> {
+        self.shared.loop_limit
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Entry>> {
+        self.shared.pipelines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a module's pipeline from the cache, or compiles it. The key is the composed text.
+    pub(crate) fn pipeline(
+        &self,
+        module: Module,
+        scope: &mut impl scope::Scope,
+    ) -> Result<Arc<Pipeline>, Error> {
+        let entry = self.lock().entry(module.wgsl.clone()).or_default().clone();
+        let mut entry = entry.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pipeline) = &*entry {
+            return Ok(pipeline.clone());
+        }
+        let pipeline = scope.run(self.device(), || Arc::new(compile(self.device(), module)))?;
+        *entry = Some(pipeline.clone());
+        Ok(pipeline)
+    }
+}
+
+fn compile(device: &wgpu::Device, module: Module) -> Pipeline {
+    let name = module.kernel.name();
+    let label = format!("wgpu-attention {name}");
+    let entries: Vec<_> = module
+        .slots
+        .iter()
+        .map(|slot| wgpu::BindGroupLayoutEntry {
+            binding: *slot as u32,
+            visibility: wgpu::ShaderStages::COMPUTE,
+            ty: wgpu::BindingType::Buffer {
+                ty: slot.kind(),
+                has_dynamic_offset: false,
+                min_binding_size: None,
+            },
+            count: None,
+        })
+        .collect();
+    let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
+        label: Some(&label),
+        entries: &entries,
+    });
+    let source = wgpu::ShaderModuleDescriptor {
+        label: Some(&label),
+        source: wgpu::ShaderSource::Wgsl(module.wgsl.as_str().into()),
+    };
+    // SAFETY: the text is this crate's own, and each kernel's header proves that its indices stay
+    // within the bindings that `Plan::bind` checks and that its loops end.
+    let shader = unsafe {
+        device.create_shader_module_trusted(source, wgpu::ShaderRuntimeChecks::unchecked())
+    };
+    let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+        label: Some(&label),
+        layout: Some(&device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+            label: Some(&label),
+            bind_group_layouts: &[Some(&layout)],
+            immediate_size: 0,
+        })),
+        module: &shader,
+        entry_point: Some(name),
+        compilation_options: wgpu::PipelineCompilationOptions {
+            // Every kernel writes its workgroup memory before it reads it.
+            zero_initialize_workgroup_memory: false,
+            ..Default::default()
+        },
+        cache: None,
+    });
+    Pipeline { module, pipeline, layout }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_llvmpipe_is_known() {
+        let mut info = wgpu::AdapterInfo::new(wgpu::DeviceType::Cpu, wgpu::Backend::Vulkan);
+        let mut limit = |name: &str, driver_info: &str| {
+            (info.name, info.driver_info) = (name.into(), driver_info.into());
+            LoopLimit::Auto.resolve(&info)
+        };
+        assert_eq!(
+            limit("llvmpipe (LLVM 15.0.6, 256 bits)", "Mesa 22.3.6 (LLVM 15.0.6)"),
+            Some(65_535)
+        );
+        assert_eq!(limit("llvmpipe (LLVM 19.1.7, 256 bits)", "Mesa 25.0.7 (LLVM 19.1.7)"), None);
+        assert_eq!(limit("llvmpipe", "something new"), Some(65_535));
+        assert_eq!(limit("AMD Radeon", "Mesa 22.3.6"), None);
+    }
+}

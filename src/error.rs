@@ -1,0 +1,161 @@
+//! Every mistake a caller can make, as a value.
+
+use crate::Operand;
+
+/// What was wrong, what was needed and what was given.
+///
+/// Nothing is recorded, written or submitted when a call returns an error, and the next
+/// correct call on the same objects works.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Error {
+    /// A size, or a product of sizes and strides, outside what can be addressed.
+    Size {
+        /// The number in question, for instance `head_dim`.
+        what: &'static str,
+        /// The rule it breaks.
+        need: &'static str,
+        /// The value given.
+        got: u128,
+    },
+    /// `kv_heads` does not divide `q_heads`.
+    HeadGroups {
+        /// Query heads given.
+        q_heads: u32,
+        /// Key and value heads given.
+        kv_heads: u32,
+    },
+    /// A band over query and key positions without saying how the two align.
+    Align {
+        /// Query tokens.
+        q_len: u32,
+        /// Key tokens.
+        kv_len: u32,
+    },
+    /// A number that is not finite or has the wrong sign.
+    Value {
+        /// `scale` or `softcap`.
+        what: &'static str,
+        /// The rule it breaks.
+        need: &'static str,
+        /// The value given.
+        got: f32,
+    },
+    /// A layout that the operand cannot have.
+    Stride {
+        /// The operand.
+        operand: Operand,
+        /// The rule it breaks.
+        need: &'static str,
+        /// The stride given, in elements.
+        got: u32,
+    },
+    /// A bias shape that does not broadcast to `[batch, q_heads, q_len, kv_len]`.
+    Broadcast {
+        /// The operand.
+        operand: Operand,
+        /// The shape it must broadcast to.
+        need: [u32; 4],
+        /// The shape given.
+        got: Vec<u32>,
+    },
+    /// A slice or buffer that is too short, or, for a host slice without a layout of its own,
+    /// of another length than the shape says.
+    Length {
+        /// The operand.
+        operand: Operand,
+        /// Elements needed (bytes for [`Operand::Scratch`]).
+        need: u64,
+        /// Elements given (bytes for [`Operand::Scratch`]).
+        got: u64,
+    },
+    /// An operand that the problem needs was not given.
+    Missing {
+        /// The operand.
+        operand: Operand,
+    },
+    /// An operand was given that the problem does not have.
+    Unexpected {
+        /// The operand.
+        operand: Operand,
+    },
+    /// A buffer made without a usage that the kernels need.
+    Usage {
+        /// The operand.
+        operand: Operand,
+        /// Usages needed.
+        need: wgpu::BufferUsages,
+        /// Usages the buffer was made with.
+        got: wgpu::BufferUsages,
+    },
+    /// Two operands share memory, and one of them is written.
+    Overlap {
+        /// The written operand.
+        operand: Operand,
+        /// The other one.
+        other: Operand,
+        /// How to make it legal.
+        need: &'static str,
+    },
+    /// The device's limits do not allow it.
+    Limit {
+        /// The limit, by its name in [`wgpu::Limits`] where it has one.
+        what: &'static str,
+        /// What the call needs.
+        need: u64,
+        /// What the device allows.
+        got: u64,
+    },
+    /// No adapter, or no device from it. The text says what to install.
+    NoAdapter(String),
+    /// The device is lost or destroyed.
+    DeviceLost(String),
+    /// wgpu refused something that this crate could not check beforehand, for instance a
+    /// buffer of another device, or memory ran out. wgpu's own words.
+    Device(String),
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Error::Size { what, need, got } => write!(f, "{what}: need {need}, got {got}"),
+            Error::HeadGroups { q_heads, kv_heads } => {
+                write!(f, "q_heads: need a multiple of kv_heads = {kv_heads}, got {q_heads}")
+            }
+            Error::Align { q_len, kv_len } => write!(
+                f,
+                "align: need an explicit alignment for a band when q_len differs from kv_len, \
+                 got none with q_len = {q_len}, kv_len = {kv_len}"
+            ),
+            Error::Value { what, need, got } => write!(f, "{what}: need {need}, got {got}"),
+            Error::Stride { operand, need, got } => {
+                write!(f, "{operand} layout: need {need}, got {got}")
+            }
+            Error::Broadcast { operand, need, got } => {
+                write!(f, "{operand} shape: need one that broadcasts to {need:?}, got {got:?}")
+            }
+            Error::Length { operand, need, got } => {
+                let unit = if *operand == Operand::Scratch { "bytes" } else { "elements" };
+                write!(f, "{operand}: need {need} {unit}, got {got}")
+            }
+            Error::Missing { operand } => write!(f, "{operand}: needed by this problem, not given"),
+            Error::Unexpected { operand } => {
+                write!(f, "{operand}: given, but this problem has none")
+            }
+            Error::Usage { operand, need, got } => {
+                write!(f, "{operand} buffer: need usage {need:?}, got {got:?}")
+            }
+            Error::Overlap { operand, other, need } => {
+                write!(f, "{operand} shares memory with {other}: need {need}")
+            }
+            Error::Limit { what, need, got } => {
+                write!(f, "{what}: need {need}, the device allows {got}")
+            }
+            Error::NoAdapter(why) => write!(f, "no usable GPU adapter: {why}"),
+            Error::DeviceLost(why) => write!(f, "device lost: {why}"),
+            Error::Device(why) => write!(f, "wgpu: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,271 @@
+//! Which WGSL files make which kernel, and the constants in front of them.
+//!
+//! A module is a prologue of constants followed by whole files. Lengths, strides, scale and band
+//! are in a uniform, so only what shapes registers and workgroup memory is a constant.
+
+mod loops;
+mod tile;
+
+pub use tile::Tile;
+pub(crate) use tile::{Blocks, check_workgroup};
+
+use crate::{Method, Operand, Problem};
+
+/// What a kernel binds, by its number in group 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Slot {
+    Problem = 0,
+    Lengths = 1,
+    Q = 2,
+    K = 3,
+    V = 4,
+    O = 5,
+    Bias = 6,
+    Lse = 7,
+    Scores = 8,
+    Weights = 9,
+    Arena = 10,
+    Scratch = 11,
+}
+
+impl Slot {
+    pub fn kind(self) -> wgpu::BufferBindingType {
+        match self {
+            Slot::Problem | Slot::Lengths => wgpu::BufferBindingType::Uniform,
+            Slot::Q | Slot::K | Slot::V | Slot::Bias => {
+                wgpu::BufferBindingType::Storage { read_only: true }
+            }
+            _ => wgpu::BufferBindingType::Storage { read_only: false },
+        }
+    }
+
+    pub fn is_uniform(self) -> bool {
+        matches!(self, Slot::Problem | Slot::Lengths)
+    }
+
+    pub fn of(operand: Operand) -> Slot {
+        match operand {
+            Operand::Q => Slot::Q,
+            Operand::K => Slot::K,
+            Operand::V => Slot::V,
+            Operand::O => Slot::O,
+            Operand::Bias => Slot::Bias,
+            Operand::Lse => Slot::Lse,
+            Operand::Scores => Slot::Scores,
+            Operand::Weights => Slot::Weights,
+            Operand::Arena => Slot::Arena,
+            Operand::Scratch => Slot::Scratch,
+        }
+    }
+}
+
+/// The stages. File, entry point and label carry the same word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Kernel {
+    Scores,
+    Softmax,
+    Values,
+    Flash,
+    Merge,
+}
+
+/// A complete WGSL module.
+#[derive(Clone, Debug)]
+pub(crate) struct Module {
+    pub kernel: Kernel,
+    pub wgsl: String,
+    pub slots: Vec<Slot>,
+    pub threads: u32,
+    pub workgroup_bytes: u32,
+}
+
+/// What a module depends on besides the problem.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Variant {
+    pub method: Method,
+    pub blocks: Blocks,
+    /// Where stored scores and weights lie: their operand, or scratch. The same: in place.
+    pub scores_in: Operand,
+    pub weights_in: Operand,
+    /// 1: a workgroup finishes its rows. More: partial results, then `merge`.
+    pub splits: u32,
+    /// Invocations of `softmax` and `merge`.
+    pub row_threads: u32,
+}
+
+macro_rules! shader {
+    ($name:literal) => {
+        include_str!(concat!("../shaders/", $name, ".wgsl"))
+    };
+}
+
+impl Kernel {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kernel::Scores => "scores",
+            Kernel::Softmax => "softmax",
+            Kernel::Values => "values",
+            Kernel::Flash => "flash",
+            Kernel::Merge => "merge",
+        }
+    }
+
+    const fn text(self) -> &'static str {
+        match self {
+            Kernel::Scores => shader!("scores"),
+            Kernel::Softmax => shader!("softmax"),
+            Kernel::Values => shader!("values"),
+            Kernel::Flash => shader!("flash"),
+            Kernel::Merge => shader!("merge"),
+        }
+    }
+
+    /// Composes the module of this kernel for a problem.
+    pub fn module(self, problem: &Problem, variant: &Variant) -> Module {
+        let files = vec![shader!("problem"), shader!("lengths_uniform"), shader!("score")];
+        let slots = vec![Slot::Problem, Slot::Lengths];
+        let mut parts = Parts { problem, files, slots };
+        let blocks = &variant.blocks;
+        let (threads, workgroup_bytes) = match self {
+            Kernel::Scores => {
+                parts.tensors(&[Operand::Q, Operand::K]);
+                parts.bias();
+                parts.scores(variant.scores_in);
+                (blocks.threads(), blocks.scores_bytes())
+            }
+            Kernel::Softmax => {
+                parts.slots.retain(|&slot| slot != Slot::Lengths);
+                parts.tensors(&[]);
+                parts.scores(variant.scores_in);
+                if variant.weights_in == variant.scores_in {
+                    parts.files.push(shader!("weights_in_place"));
+                } else {
+                    parts.weights(variant.weights_in);
+                }
+                parts.lse(true);
+                (variant.row_threads, 8 * variant.row_threads)
+            }
+            Kernel::Values => {
+                parts.tensors(&[Operand::V]);
+                parts.weights(variant.weights_in);
+                parts.output(variant.splits > 1, false);
+                (blocks.threads(), blocks.values_bytes())
+            }
+            Kernel::Flash => {
+                parts.tensors(&[Operand::Q, Operand::K, Operand::V]);
+                parts.bias();
+                parts.output(variant.splits > 1, true);
+                (blocks.threads(), blocks.flash_bytes())
+            }
+            Kernel::Merge => {
+                parts.tensors(&[]);
+                parts.file(shader!("scratch"), Slot::Scratch);
+                // `softmax` has already written the LSE of a staged plan.
+                parts.output(false, variant.method == Method::Flash);
+                (variant.row_threads, 0)
+            }
+        };
+        parts.files.push(self.text());
+        parts.slots.sort_unstable();
+        parts.slots.dedup();
+        let wgsl = prologue(problem, variant) + &parts.files.join("\n");
+        Module { kernel: self, wgsl, slots: parts.slots, threads, workgroup_bytes }
+    }
+}
+
+/// The files and slots of a module in the making.
+struct Parts<'a> {
+    problem: &'a Problem,
+    files: Vec<&'static str>,
+    slots: Vec<Slot>,
+}
+
+impl Parts<'_> {
+    fn file(&mut self, text: &'static str, slot: Slot) {
+        self.files.push(text);
+        self.slots.push(slot);
+    }
+
+    /// `buffer` or `arena`, depending on where a tensor lies.
+    fn place(&mut self, home: Operand, slot: Slot, buffer: &'static str, arena: &'static str) {
+        if self.problem.is_arena() && home != Operand::Scratch {
+            self.file(arena, Slot::Arena);
+        } else {
+            self.file(buffer, slot);
+        }
+    }
+
+    fn tensors(&mut self, used: &[Operand]) {
+        if self.problem.is_arena() {
+            self.files.extend([shader!("storage_arena"), shader!("gather")]);
+        } else if self.problem.is_quads() {
+            self.files.push(shader!("storage_quads"));
+        } else {
+            self.files.extend([shader!("storage_words"), shader!("gather")]);
+        }
+        for &operand in used {
+            self.slots.push(if self.problem.is_arena() { Slot::Arena } else { Slot::of(operand) });
+        }
+    }
+
+    fn bias(&mut self) {
+        if self.problem.has_bias() {
+            self.place(Operand::Bias, Slot::Bias, shader!("bias_buffer"), shader!("bias_arena"));
+        } else {
+            self.files.push(shader!("bias_none"));
+        }
+    }
+
+    fn lse(&mut self, wanted: bool) {
+        if wanted && self.problem.outputs().lse {
+            self.place(Operand::Lse, Slot::Lse, shader!("lse_buffer"), shader!("lse_arena"));
+        } else {
+            self.files.push(shader!("lse_none"));
+        }
+    }
+
+    fn scores(&mut self, home: Operand) {
+        self.place(home, Slot::Scores, shader!("scores_buffer"), shader!("scores_arena"));
+    }
+
+    fn weights(&mut self, home: Operand) {
+        self.place(home, Slot::Weights, shader!("weights_buffer"), shader!("weights_arena"));
+    }
+
+    fn output(&mut self, partial: bool, lse: bool) {
+        self.files.push(shader!("place"));
+        if partial {
+            self.file(shader!("scratch"), Slot::Scratch);
+            self.files.push(shader!("output_partial"));
+        } else {
+            self.lse(lse);
+            let slot = if self.problem.is_arena() { Slot::Arena } else { Slot::O };
+            self.file(shader!("output_final"), slot);
+        }
+    }
+}
+
+/// The constants in front of every module: the only generated WGSL.
+fn prologue(problem: &Problem, variant: &Variant) -> String {
+    let shape = problem.shape;
+    let blocks = &variant.blocks;
+    let constants = [
+        ("HEAD_DIM", shape.head_dim),
+        ("VALUE_DIM", shape.value_dim),
+        ("HEAD_QUADS", shape.head_dim.div_ceil(4)),
+        ("VALUE_QUADS", shape.value_dim.div_ceil(4)),
+        ("THREADS_Q", blocks.threads_q),
+        ("THREADS_K", blocks.threads_k),
+        ("TILE_QUERIES", 4 * blocks.threads_q),
+        ("TILE_KEYS", 4 * blocks.threads_k),
+        ("DIM_QUADS", blocks.dim_quads),
+        ("KEY_CHUNK", blocks.key_chunk),
+        ("TILE_QUADS", blocks.tile_quads()),
+        ("OUT_QUADS", blocks.out_quads),
+        ("COLUMN_QUADS", blocks.column_quads()),
+        ("COLUMN_TILES", blocks.column_tiles),
+        ("SOFTMAX_THREADS", variant.row_threads),
+        ("MERGE_THREADS", variant.row_threads),
+    ];
+    constants.iter().map(|(name, value)| format!("const {name} = {value}u;\n")).collect()
+}

@@ -1,0 +1,82 @@
+//! Loop iterations of one invocation, for drivers that silently end loops after so many.
+
+use super::{Blocks, Kernel};
+use crate::{Error, Problem};
+
+/// Iterations of a loop of `trips`, its final test included, each of which costs `body` more.
+/// Every loop of a kernel is counted as rolled, even where compilers unroll it.
+const fn looped(trips: u64, body: u64) -> u64 {
+    trips * (1 + body) + 1
+}
+
+impl Blocks {
+    /// Keys of one split so that no invocation of `values` or `flash` passes `limit` iterations:
+    /// a power of two of tiles, the same for every call with this kernel on this adapter.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] if not even one tile stays below it.
+    pub fn split_keys(&self, kernel: Kernel, problem: &Problem, limit: u32) -> Result<u32, Error> {
+        let (tile, fixed) = self.iterations(kernel, problem);
+        check(tile + fixed, Some(limit))?;
+        let tiles = ((u64::from(limit) - fixed) / tile).min(1 << 20) as u32;
+        Ok((4 * self.threads_k) << tiles.ilog2())
+    }
+
+    /// Iterations of one tile of keys, and of everything outside the loop over tiles.
+    fn iterations(&self, kernel: Kernel, problem: &Problem) -> (u64, u64) {
+        let n = u64::from;
+        let share = |items: u32| looped(n(items.div_ceil(self.threads())), 0);
+        let keys = 4 * self.threads_k;
+        let columns = self.column_quads();
+        let out = looped(n(self.out_quads), 0);
+        let quads = problem.shape.head_dim.div_ceil(4);
+        let chunks = n(quads.div_ceil(self.dim_quads));
+        let dots = looped(n(self.dim_quads), 0);
+        match kernel {
+            Kernel::Values => {
+                let load = share(keys * self.threads_q) + share(keys * columns);
+                (1 + load + looped(n(keys), out), 1 + out)
+            }
+            Kernel::Scores => {
+                let load =
+                    share(4 * self.threads_q * self.dim_quads) + share(keys * self.dim_quads);
+                (looped(chunks, load + dots), looped(4, 0))
+            }
+            _ => {
+                let s = looped(chunks, share(keys * self.dim_quads) + dots) + 4 * looped(4, 0);
+                let m = looped(n(self.threads_k), 0);
+                let mix = share(self.key_chunk * columns) + looped(n(self.key_chunk), out);
+                let o = looped(n(keys / self.key_chunk), mix);
+                (1 + s + m + out + o, 1 + m + out)
+            }
+        }
+    }
+
+    /// The stages before `values` do not split: they must stay below the limit as they are.
+    pub fn check_stages(
+        &self,
+        problem: &Problem,
+        threads: u32,
+        limit: Option<u32>,
+    ) -> Result<(), Error> {
+        let (tile, fixed) = self.iterations(Kernel::Scores, problem);
+        check(tile + fixed, limit)?;
+        let sweep = looped(u64::from(problem.shape.kv_len.div_ceil(4 * threads)), 0);
+        check(2 * sweep + looped(u64::from(threads.ilog2()), 0), limit)
+    }
+
+    /// `merge` over so many splits.
+    pub fn check_merge(&self, splits: u32, threads: u32, limit: Option<u32>) -> Result<(), Error> {
+        let items = 4 * self.threads_q * self.column_quads();
+        check(looped(u64::from(items.div_ceil(threads)), 2 * looped(u64::from(splits), 0)), limit)
+    }
+}
+
+fn check(need: u64, limit: Option<u32>) -> Result<(), Error> {
+    match limit {
+        Some(got) if need > got.into() => {
+            Err(Error::Limit { what: "loop iterations of one invocation", need, got: got.into() })
+        }
+        _ => Ok(()),
+    }
+}

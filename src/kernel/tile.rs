@@ -1,0 +1,192 @@
+//! The tile table, the memory a tile takes, and the loop iterations it costs.
+
+use crate::{Error, Problem};
+
+/// Query and key tokens that one workgroup of the fused kernel handles at a time.
+///
+/// A thread computes a fragment of 4 queries x 4 keys, so both are multiples of 4 and the
+/// workgroup has `queries * keys / 16` invocations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Tile {
+    /// Query tokens, a multiple of 4.
+    pub queries: u32,
+    /// Key tokens, a multiple of 4.
+    pub keys: u32,
+}
+
+impl Tile {
+    pub(crate) fn validate(self) -> Result<(), Error> {
+        let sizes = [("tile queries", self.queries), ("tile keys", self.keys)];
+        match sizes.into_iter().find(|&(_, n)| n == 0 || n % 4 != 0 || n > 1024) {
+            Some((what, n)) => {
+                let need = "a multiple of 4 from 4 to 1024";
+                Err(Error::Size { what, need, got: n.into() })
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// (largest value_dim, largest q_len, tile), tried in order: the first whose workgroup fits the
+/// device. Few queries: many keys a tile, so that the workgroup has something to do. Long value
+/// rows: more threads share one, so that a thread's part of O stays in registers.
+const TABLE: [(u32, u32, Tile); 9] = [
+    (128, 4, Tile { queries: 4, keys: 128 }),
+    (128, 16, Tile { queries: 16, keys: 64 }),
+    (128, u32::MAX, Tile { queries: 64, keys: 32 }),
+    (128, u32::MAX, Tile { queries: 32, keys: 32 }),
+    (256, u32::MAX, Tile { queries: 16, keys: 64 }),
+    (u32::MAX, u32::MAX, Tile { queries: 8, keys: 128 }),
+    // Devices below WebGPU's default limits.
+    (u32::MAX, u32::MAX, Tile { queries: 16, keys: 32 }),
+    (u32::MAX, u32::MAX, Tile { queries: 8, keys: 16 }),
+    (u32::MAX, u32::MAX, Tile { queries: 4, keys: 4 }),
+];
+
+/// Value quads that one thread of `values` sums for each of its rows.
+const VALUES_OUT_QUADS: u32 = 2;
+/// The stages' tile: small enough for every device with WebGPU's default limits.
+const STAGED: Tile = Tile { queries: 32, keys: 32 };
+/// More workgroup memory than this brings no tile of the table anything.
+const USEFUL_BYTES: u32 = 32 << 10;
+/// A thread keeps 4 rows of this many quads of O: more would not be registers anywhere.
+const MOST_OUT_QUADS: u32 = 16;
+
+/// A tile resolved for a problem and a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Blocks {
+    pub threads_q: u32,
+    pub threads_k: u32,
+    /// Quads of a row of K (and, staged, of Q) that lie in workgroup memory at a time.
+    pub dim_quads: u32,
+    /// Keys whose V lies in workgroup memory at a time.
+    pub key_chunk: u32,
+    /// Quads of O that a thread keeps for each of its rows.
+    pub out_quads: u32,
+    /// Tiles along the value dims.
+    pub column_tiles: u32,
+}
+
+impl Blocks {
+    pub fn tile(&self) -> Tile {
+        Tile { queries: 4 * self.threads_q, keys: 4 * self.threads_k }
+    }
+
+    pub fn threads(&self) -> u32 {
+        self.threads_q * self.threads_k
+    }
+
+    pub fn column_quads(&self) -> u32 {
+        self.out_quads * self.threads_k
+    }
+
+    /// Quads of the workgroup memory that holds K, then V.
+    pub fn tile_quads(&self) -> u32 {
+        let k = 4 * self.threads_k * (self.dim_quads + 1);
+        k.max(self.key_chunk * self.column_quads())
+    }
+
+    fn p_bytes(&self) -> u32 {
+        16 * 4 * self.threads_k * (self.threads_q + 1)
+    }
+
+    pub fn flash_bytes(&self) -> u32 {
+        self.p_bytes() + 16 * self.tile_quads() + 4
+    }
+
+    pub fn scores_bytes(&self) -> u32 {
+        16 * 4 * (self.threads_q + self.threads_k) * (self.dim_quads + 1)
+    }
+
+    pub fn values_bytes(&self) -> u32 {
+        self.p_bytes() + 16 * 4 * self.threads_k * self.column_quads() + 4
+    }
+
+    /// The stages' tile for a problem.
+    pub fn staged(problem: &Problem, limits: &wgpu::Limits) -> Result<Blocks, Error> {
+        let shape = problem.shape;
+        let (threads_q, threads_k) = (STAGED.queries / 4, STAGED.keys / 4);
+        let columns = shape.value_dim.div_ceil(4).div_ceil(threads_k);
+        let out_quads = columns.min(VALUES_OUT_QUADS);
+        let dim_quads = shape.head_dim.div_ceil(4).min(8);
+        let column_tiles = columns.div_ceil(out_quads);
+        let key_chunk = STAGED.keys;
+        let blocks = Blocks { threads_q, threads_k, dim_quads, key_chunk, out_quads, column_tiles };
+        let bytes = blocks.scores_bytes().max(blocks.values_bytes());
+        check_workgroup(blocks.threads(), bytes, limits)?;
+        Ok(blocks)
+    }
+
+    /// The fused kernel's tile for a problem: the caller's, or the table's.
+    pub fn flash(
+        problem: &Problem,
+        choice: Option<Tile>,
+        limits: &wgpu::Limits,
+    ) -> Result<Blocks, Error> {
+        if let Some(tile) = choice {
+            return Blocks::of_tile(problem, tile, limits);
+        }
+        let (value_dim, q_len) = (problem.shape.value_dim, problem.shape.q_len);
+        let mut last = Err(Error::Limit { what: "value_dim", need: value_dim.into(), got: 0 });
+        for (_, _, tile) in TABLE.iter().filter(|row| value_dim <= row.0 && q_len <= row.1) {
+            last = Blocks::of_tile(problem, *tile, limits);
+            if last.is_ok() {
+                break;
+            }
+        }
+        last
+    }
+
+    fn of_tile(problem: &Problem, tile: Tile, limits: &wgpu::Limits) -> Result<Blocks, Error> {
+        tile.validate()?;
+        let shape = problem.shape;
+        let (threads_q, threads_k) = (tile.queries / 4, tile.keys / 4);
+        let out_quads = shape.value_dim.div_ceil(4).div_ceil(threads_k);
+        let column_tiles = 1;
+        let mut blocks =
+            Blocks { threads_q, threads_k, dim_quads: 1, key_chunk: 1, out_quads, column_tiles };
+        if out_quads > MOST_OUT_QUADS {
+            let most = 4 * threads_k * MOST_OUT_QUADS;
+            return Err(Error::Limit {
+                what: "value_dim of the fused kernel",
+                need: shape.value_dim.into(),
+                got: most.into(),
+            });
+        }
+        check_workgroup(blocks.threads(), blocks.flash_bytes(), limits)?;
+        // Use what memory there is: whole rows of K if they fit, as many keys of V as fit beside.
+        let budget = limits.max_compute_workgroup_storage_size.min(USEFUL_BYTES);
+        let fits = |blocks: &Blocks| blocks.flash_bytes() <= budget;
+        for dim_quads in 2..=shape.head_dim.div_ceil(4).min(16) {
+            let wider = Blocks { dim_quads, ..blocks };
+            blocks = if fits(&wider) { wider } else { blocks };
+        }
+        while 2 * blocks.key_chunk <= tile.keys && tile.keys % (2 * blocks.key_chunk) == 0 {
+            let longer = Blocks { key_chunk: 2 * blocks.key_chunk, ..blocks };
+            if longer.tile_quads() > blocks.tile_quads().max(4 * threads_k * 17) || !fits(&longer) {
+                break;
+            }
+            blocks = longer;
+        }
+        Ok(blocks)
+    }
+}
+
+pub(crate) fn check_workgroup(
+    threads: u32,
+    bytes: u32,
+    limits: &wgpu::Limits,
+) -> Result<(), Error> {
+    let most =
+        limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x);
+    let checks = [
+        ("max_compute_invocations_per_workgroup", threads, most),
+        ("max_compute_workgroup_storage_size", bytes, limits.max_compute_workgroup_storage_size),
+    ];
+    for (what, need, got) in checks {
+        if need > got {
+            return Err(Error::Limit { what, need: need.into(), got: got.into() });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,282 @@
+//! From a problem to the dispatches that compute it, all limits checked.
+
+use std::sync::Arc;
+
+use crate::attention::Pipeline;
+use crate::kernel::{Blocks, Kernel, Variant, check_workgroup};
+use crate::problem::Span;
+use crate::scope::Scope;
+use crate::{Attention, Choice, Error, Method, Operand, Problem};
+
+/// Invocations of the kernels that walk rows.
+const ROW_THREADS: u32 = 256;
+/// Partial results kept at a time; longer work is done in several rounds.
+const PARTIAL_BYTES: u64 = 64 << 20;
+/// Storage buffer offsets in scratch: a multiple of every legal alignment.
+const SCRATCH_ALIGNMENT: u64 = 256;
+/// Workgroups of one dispatch: far from where u32 arithmetic would wrap.
+const MOST_GROUPS: u64 = 1 << 31;
+
+/// A problem made ready for one device: pipelines, grids, scratch. Reusable and cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub(crate) inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub attention: Attention,
+    pub problem: Problem,
+    pub method: Method,
+    pub variant: Variant,
+    pub split_keys: u32,
+    pub steps: Vec<Step>,
+    /// Bytes of the stored matrix and of the partial results, in this order in scratch.
+    pub scratch: [u64; 2],
+}
+
+/// One dispatch.
+#[derive(Debug)]
+pub(crate) struct Step {
+    pub pipeline: Arc<Pipeline>,
+    pub first_tile: u32,
+    pub tiles: u32,
+    /// Workgroups with work; the grid may have a few more.
+    pub groups: u32,
+    pub grid: [u32; 3],
+}
+
+impl Plan {
+    pub(crate) fn new(
+        attention: &Attention,
+        problem: &Problem,
+        choice: Choice,
+        scope: &mut impl Scope,
+    ) -> Result<Plan, Error> {
+        problem.validate()?;
+        let method = method(problem, choice)?;
+        let limits = attention.limits();
+        check_bindings(problem, limits)?;
+        let blocks = match method {
+            Method::Flash => Blocks::flash(problem, choice.tile, limits)?,
+            Method::Staged => Blocks::staged(problem, limits)?,
+        };
+        let row_threads = ROW_THREADS
+            .min(limits.max_compute_invocations_per_workgroup)
+            .min(limits.max_compute_workgroup_size_x);
+        let row_threads = 1 << row_threads.max(1).ilog2();
+        check_workgroup(row_threads, 8 * row_threads, limits)?;
+
+        // The planner's side of the loop limit: keys in splits of a constant size.
+        let sweep = if method == Method::Flash { Kernel::Flash } else { Kernel::Values };
+        let kv_len = problem.shape.kv_len;
+        let split_keys = match attention.loop_limit() {
+            Some(limit) => blocks.split_keys(sweep, problem, limit)?,
+            None => 1 << 30,
+        };
+        let splits = kv_len.div_ceil(split_keys).max(1);
+        let outputs = problem.outputs();
+        let weights_in = if outputs.weights { Operand::Weights } else { Operand::Scratch };
+        let scores_in = if outputs.scores { Operand::Scores } else { weights_in };
+        let variant = Variant { method, blocks, scores_in, weights_in, splits, row_threads };
+
+        let mut inner = Inner {
+            attention: attention.clone(),
+            problem: problem.clone(),
+            method,
+            variant,
+            split_keys,
+            steps: Vec::new(),
+            scratch: [0; 2],
+        };
+        if problem.elements(Operand::O) > 0 {
+            inner.add_steps(sweep, scope)?;
+        }
+        Ok(Plan { inner: Arc::new(inner) })
+    }
+
+    /// Bytes of the buffer the caller gives as [`Operand::Scratch`]; 0 if none is needed.
+    pub fn scratch_bytes(&self) -> u64 {
+        let [matrix, partial] = self.inner.scratch;
+        if partial == 0 { matrix } else { matrix.next_multiple_of(SCRATCH_ALIGNMENT) + partial }
+    }
+
+    /// Bytes of GPU memory that a [`Bound`](crate::Bound) of this plan holds itself.
+    pub fn owned_bytes(&self) -> u64 {
+        crate::bind::owned_bytes(&self.inner)
+    }
+
+    /// The problem this plan solves.
+    pub fn problem(&self) -> &Problem {
+        &self.inner.problem
+    }
+
+    /// How it is computed.
+    pub fn method(&self) -> Method {
+        self.inner.method
+    }
+}
+
+impl Inner {
+    fn add_steps(&mut self, sweep: Kernel, scope: &mut impl Scope) -> Result<(), Error> {
+        let limits = self.attention.limits().clone();
+        let Variant { blocks, splits, row_threads, .. } = self.variant;
+        let shape = self.problem.shape;
+        let tile = blocks.tile();
+        let rows = u64::from(shape.batch) * u64::from(shape.q_heads);
+        let row_tiles = rows * u64::from(shape.q_len.div_ceil(tile.queries));
+        if self.method == Method::Staged {
+            blocks.check_stages(&self.problem, row_threads, self.attention.loop_limit())?;
+            if self.variant.weights_in == Operand::Scratch {
+                let bytes = rows * u64::from(shape.q_len) * u64::from(shape.kv_len) * 4;
+                check_binding("stored scores", bytes, &limits)?;
+                self.scratch[0] = bytes;
+            }
+            let key_tiles = u64::from(shape.kv_len.div_ceil(tile.keys));
+            self.add(Kernel::Scores, 0, 1, row_tiles * key_tiles, scope)?;
+            self.add(Kernel::Softmax, 0, 1, rows * u64::from(shape.q_len), scope)?;
+        }
+        let tiles = row_tiles * u64::from(blocks.column_tiles);
+        if splits == 1 {
+            return self.add(sweep, 0, tiles, tiles, scope);
+        }
+        // Rounds of as many tiles as their partial results find room for.
+        blocks.check_merge(splits, row_threads, self.attention.loop_limit())?;
+        let record = u64::from(tile.queries) * u64::from(blocks.column_quads() + 1) * 16;
+        let tile_bytes = u64::from(splits) * record;
+        check_binding("partial results of one tile", tile_bytes, &limits)?;
+        let room = largest_binding(&limits).min(PARTIAL_BYTES.max(tile_bytes)) / tile_bytes;
+        let round = room.min(tiles);
+        self.scratch[1] = round * tile_bytes;
+        for first in (0..tiles).step_by(round as usize) {
+            let tiles = round.min(tiles - first);
+            self.add(sweep, first, tiles, tiles * u64::from(splits), scope)?;
+            self.add(Kernel::Merge, first, tiles, tiles, scope)?;
+        }
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        kernel: Kernel,
+        first_tile: u64,
+        tiles: u64,
+        groups: u64,
+        scope: &mut impl Scope,
+    ) -> Result<(), Error> {
+        let module = kernel.module(&self.problem, &self.variant);
+        let storage = module.slots.len() as u32
+            - module.slots.iter().filter(|s| s.is_uniform()).count() as u32;
+        let limits = self.attention.limits();
+        if storage > limits.max_storage_buffers_per_shader_stage {
+            return Err(Error::Limit {
+                what: "max_storage_buffers_per_shader_stage",
+                need: storage.into(),
+                got: limits.max_storage_buffers_per_shader_stage.into(),
+            });
+        }
+        let grid = fold(first_tile + groups, groups, limits.max_compute_workgroups_per_dimension)?;
+        let pipeline = self.attention.pipeline(module, scope)?;
+        let (first_tile, tiles, groups) = (first_tile as u32, tiles as u32, groups as u32);
+        self.steps.push(Step { pipeline, first_tile, tiles, groups, grid });
+        Ok(())
+    }
+}
+
+fn method(problem: &Problem, choice: Choice) -> Result<Method, Error> {
+    let outputs = problem.outputs();
+    // Without keys there is nothing to store.
+    let stored = problem.shape.kv_len > 0;
+    let matrix = [(outputs.scores, Operand::Scores), (outputs.weights, Operand::Weights)];
+    let matrix = matrix.into_iter().find(|m| m.0 && stored).map(|m| m.1);
+    match (choice.method, matrix) {
+        (Some(Method::Flash), Some(operand)) => Err(Error::Unexpected { operand }),
+        (Some(Method::Staged), _) | (None, Some(_)) if stored => Ok(Method::Staged),
+        _ => Ok(Method::Flash),
+    }
+}
+
+/// Everything bound must fit one binding each, and every number its limit.
+fn check_bindings(problem: &Problem, limits: &wgpu::Limits) -> Result<(), Error> {
+    let spans: Vec<Span> = problem.operands().into_iter().map(|o| problem.span(o)).collect();
+    let bytes = |first: u64, end: u64| 4 * end - (4 * first).min(4 * end) / 256 * 256;
+    let first = |span: &Span| u64::from(span.offset);
+    let end = |span: &Span| problem.elements(span.operand);
+    let used = || spans.iter().filter(|span| !span.is_empty());
+    if problem.is_arena() {
+        let first = used().map(first).min().unwrap_or(0);
+        let end = used().map(end).max().unwrap_or(0);
+        check_binding("arena", bytes(first, end), limits)?;
+    } else {
+        for span in used() {
+            check_binding(span.operand.name(), bytes(first(span), end(span)), limits)?;
+        }
+    }
+    let uniform = size_of::<crate::uniform::ProblemUniform>() as u64;
+    let needs = [
+        ("max_uniform_buffer_binding_size", uniform, limits.max_uniform_buffer_binding_size),
+        (
+            "max_uniform_buffers_per_shader_stage",
+            2,
+            limits.max_uniform_buffers_per_shader_stage.into(),
+        ),
+        ("max_bindings_per_bind_group", 12, limits.max_bindings_per_bind_group.into()),
+        ("max_bind_groups", 1, limits.max_bind_groups.into()),
+    ];
+    for (what, need, got) in needs {
+        if need > got {
+            return Err(Error::Limit { what, need, got });
+        }
+    }
+    Ok(())
+}
+
+fn largest_binding(limits: &wgpu::Limits) -> u64 {
+    limits.max_storage_buffer_binding_size.min(limits.max_buffer_size)
+}
+
+fn check_binding(what: &'static str, need: u64, limits: &wgpu::Limits) -> Result<(), Error> {
+    let got = largest_binding(limits);
+    if need > got { Err(Error::Limit { what, need, got }) } else { Ok(()) }
+}
+
+/// A grid of at least `groups` workgroups, no dimension above `most`, nearly no waste.
+fn fold(last: u64, groups: u64, most: u32) -> Result<[u32; 3], Error> {
+    let side = u64::from(most);
+    let allowed = side.saturating_mul(side).saturating_mul(side).min(MOST_GROUPS);
+    if last > allowed {
+        return Err(Error::Limit { what: "workgroups", need: last, got: allowed });
+    }
+    let planes = groups.div_ceil(side * side).max(1);
+    let rows = groups.div_ceil(planes * side).max(1);
+    let columns = groups.div_ceil(planes * rows);
+    Ok([columns as u32, rows as u32, planes as u32])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folded_grids_cover_and_fit() {
+        for most in [1u32, 7, 100, 65_535] {
+            for groups in
+                [1u64, 2, 6, 7, 8, 48, 49, 50, 343, 65_535, 65_536, 70_000, 5_000_000, 1 << 31]
+            {
+                let side = u64::from(most);
+                match fold(groups, groups, most) {
+                    Ok(grid) => {
+                        let total: u64 = grid.iter().map(|&n| u64::from(n)).product();
+                        assert!(
+                            total >= groups && grid.iter().all(|&n| n <= most),
+                            "{groups} {grid:?}"
+                        );
+                        assert!(total - groups <= groups / 8 + side, "waste: {groups} {grid:?}");
+                        assert!(total < 1 << 32, "indices wrap: {groups} {grid:?}");
+                    }
+                    Err(_) => assert!(side.pow(3) < groups, "{groups} {most}"),
+                }
+            }
+        }
+    }
+}

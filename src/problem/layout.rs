@@ -1,0 +1,235 @@
+//! Where the elements of an operand lie: strides, extents, and who overlaps whom.
+
+use crate::{Error, Operand};
+
+/// Strides of an operand `[batch, head, token, dim]`, in elements; the last axis is contiguous.
+///
+/// A stride of 0 repeats. Head-major, token-major and packed QKV are all just layouts:
+///
+/// ```
+/// use wgpu_attention::Layout;
+/// // [batch, token, 3, head, dim] with 12 heads of 64: Q is at 0, K at 768, V at 1536.
+/// let tokens = 128;
+/// let k = Layout { offset: 12 * 64, batch: tokens * 3 * 12 * 64, head: 64, token: 3 * 12 * 64 };
+/// assert_eq!(k.token, 2304);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Layout {
+    /// The first element.
+    pub offset: u32,
+    /// From one batch entry to the next.
+    pub batch: u32,
+    /// From one head to the next.
+    pub head: u32,
+    /// From one token to the next.
+    pub token: u32,
+}
+
+impl Layout {
+    /// Contiguous `[batch, head, token, dim]`.
+    pub const fn head_major(heads: u32, tokens: u32, dim: u32) -> Layout {
+        let head = tokens.wrapping_mul(dim);
+        Layout { offset: 0, batch: heads.wrapping_mul(head), head, token: dim }
+    }
+
+    /// Contiguous `[batch, token, head, dim]`.
+    pub const fn token_major(heads: u32, tokens: u32, dim: u32) -> Layout {
+        let token = heads.wrapping_mul(dim);
+        Layout { offset: 0, batch: tokens.wrapping_mul(token), head: dim, token }
+    }
+
+    /// The same strides, beginning at another element.
+    #[must_use]
+    pub const fn at(self, offset: u32) -> Layout {
+        Layout { offset, ..self }
+    }
+}
+
+/// Strides of the additive bias `[batch, head, query, key]`, in elements; 0 repeats along an axis.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct BiasLayout {
+    /// The first element.
+    pub offset: u32,
+    /// From one batch entry to the next.
+    pub batch: u32,
+    /// From one query head to the next.
+    pub head: u32,
+    /// From one query token to the next.
+    pub query: u32,
+    /// From one key token to the next: 0 or 1.
+    pub key: u32,
+}
+
+/// An operand laid out: how many there are along each axis, and how far apart.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    pub operand: Operand,
+    pub offset: u32,
+    /// (count, stride) of batch, head, token and the last axis.
+    pub axes: [(u32, u32); 4],
+}
+
+/// Element indices are u32 in the shaders.
+const ADDRESSABLE: u128 = 1 << 32;
+
+impl Span {
+    pub fn is_empty(&self) -> bool {
+        self.axes.iter().any(|axis| axis.0 == 0)
+    }
+
+    /// One past the last element used, 0 if there is none.
+    pub fn end(&self) -> u128 {
+        if self.is_empty() {
+            return 0;
+        }
+        let last: u128 =
+            self.axes.iter().map(|&(n, stride)| u128::from(n - 1) * u128::from(stride)).sum();
+        u128::from(self.offset) + last + 1
+    }
+
+    /// Indices must fit in 32 bits.
+    pub fn check_size(&self) -> Result<(), Error> {
+        let end = self.end();
+        if end > ADDRESSABLE {
+            let need = "at most 2^32 elements from the first to the last one used";
+            return Err(Error::Size { what: self.operand.name(), need, got: end });
+        }
+        Ok(())
+    }
+
+    /// A written operand must not write one element twice: each stride, in rising order, must
+    /// pass what the smaller ones cover.
+    pub fn check_injective(&self) -> Result<(), Error> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let mut covered = 1u64;
+        for (count, stride) in self.rising() {
+            if u64::from(stride) < covered {
+                let need = "strides that keep its written rows apart";
+                return Err(Error::Stride { operand: self.operand, need, got: stride });
+            }
+            covered += u64::from(count - 1) * u64::from(stride);
+        }
+        Ok(())
+    }
+
+    /// True if the two certainly share no element. Conservative: it may miss exotic cases.
+    ///
+    /// For a candidate period g, every axis whose stride is a multiple of g only shifts by whole
+    /// periods; what the other axes cover is an interval of residues modulo g. Two operands whose
+    /// intervals are disjoint modulo g are disjoint.
+    pub fn disjoint(&self, other: &Span) -> bool {
+        if self.is_empty() || other.is_empty() {
+            return true;
+        }
+        let (a, b) = (self.hull(), other.hull());
+        if a.1 <= b.0 || b.1 <= a.0 {
+            return true;
+        }
+        let strides = self.rising().into_iter().chain(other.rising()).map(|axis| u64::from(axis.1));
+        strides.filter(|&g| g > 1).any(|g| {
+            let (a, b) = (self.residues(g), other.residues(g));
+            let fits = |x: (u64, u64), y: (u64, u64)| x.0 + x.1 <= y.0 && y.0 + y.1 <= x.0 + g;
+            fits(a, b) || fits(b, a)
+        })
+    }
+
+    /// Axes along which something moves, in rising order of stride.
+    fn rising(&self) -> Vec<(u32, u32)> {
+        let mut axes: Vec<_> = self.axes.into_iter().filter(|axis| axis.0 > 1).collect();
+        axes.sort_by_key(|axis| axis.1);
+        axes
+    }
+
+    fn hull(&self) -> (u128, u128) {
+        (u128::from(self.offset), self.end())
+    }
+
+    /// First residue modulo g, and how many from there on may be touched.
+    fn residues(&self, g: u64) -> (u64, u64) {
+        let within = self.axes.iter().filter(|axis| axis.0 > 0 && u64::from(axis.1) % g != 0);
+        let width: u64 = within.map(|axis| u64::from(axis.0 - 1) * u64::from(axis.1)).sum();
+        (u64::from(self.offset) % g, width + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(offset: u32, axes: [(u32, u32); 4]) -> Span {
+        Span { operand: Operand::O, offset, axes }
+    }
+
+    #[test]
+    fn interleaved_rows_are_disjoint() {
+        // [batch 2, token 5, 4 parts, head 3, dim 8]: part p of the packed rows.
+        let part = |p: u32| span(p * 24, [(2, 480), (3, 8), (5, 96), (8, 1)]);
+        for (a, b) in [(0, 1), (0, 3), (2, 3), (3, 1)] {
+            assert!(part(a).disjoint(&part(b)), "{a} {b}");
+        }
+        assert!(!part(1).disjoint(&part(1)));
+        assert!(!part(1).disjoint(&span(47, [(1, 0), (1, 0), (1, 0), (1, 1)])));
+        assert!(part(1).disjoint(&span(48, [(1, 0), (1, 0), (1, 0), (24, 1)])));
+    }
+
+    #[test]
+    fn disjoint_never_contradicts_enumeration() {
+        let elements = |s: &Span| {
+            let mut all = Vec::new();
+            for b in 0..s.axes[0].0 {
+                for h in 0..s.axes[1].0 {
+                    for t in 0..s.axes[2].0 {
+                        for d in 0..s.axes[3].0 {
+                            let at = b * s.axes[0].1 + h * s.axes[1].1 + t * s.axes[2].1;
+                            all.push(s.offset + at + d * s.axes[3].1);
+                        }
+                    }
+                }
+            }
+            all
+        };
+        let mut state = 7u32;
+        let mut next = move |n: u32| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 16) % n
+        };
+        let (mut apart, mut injective) = (0, 0);
+        for _ in 0..4000 {
+            let mut draw = || {
+                span(
+                    next(20),
+                    [(next(3), next(30)), (next(3), next(9)), (next(4), next(9)), (1 + next(4), 1)],
+                )
+            };
+            let (a, b) = (draw(), draw());
+            let (x, y) = (elements(&a), elements(&b));
+            if a.disjoint(&b) {
+                apart += 1;
+                assert!(!x.iter().any(|e| y.contains(e)), "{a:?} {b:?}");
+            }
+            let mut unique = x.clone();
+            unique.sort_unstable();
+            unique.dedup();
+            if a.check_injective().is_ok() {
+                injective += 1;
+                assert_eq!(unique.len(), x.len(), "{a:?}");
+            }
+            assert_eq!(a.end(), x.iter().max().map_or(0, |&m| u128::from(m) + 1));
+        }
+        assert!(apart > 100 && injective > 100);
+    }
+
+    #[test]
+    fn sizes_past_32_bits_are_errors() {
+        assert!(span(u32::MAX, [(1, 0), (1, 0), (1, 0), (1, 1)]).check_size().is_ok());
+        assert!(span(u32::MAX, [(1, 0), (1, 0), (1, 0), (2, 1)]).check_size().is_err());
+        let huge = span(
+            0,
+            [(u32::MAX, u32::MAX), (u32::MAX, u32::MAX), (u32::MAX, u32::MAX), (u32::MAX, 1)],
+        );
+        assert!(huge.check_size().is_err());
+        assert!(span(u32::MAX, [(0, 9), (1, 0), (1, 0), (2, 1)]).check_size().is_ok());
+    }
+}

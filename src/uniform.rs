@@ -1,0 +1,108 @@
+//! The uniform structs of `problem.wgsl` and `lengths_uniform.wgsl`, as Rust lays them out.
+
+use crate::problem::Layout;
+use crate::{Error, Problem};
+
+/// `Problem` of problem.wgsl.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, bytemuck::Pod, bytemuck::Zeroable)]
+pub(crate) struct ProblemUniform {
+    pub q: Strides,
+    pub k: Strides,
+    pub v: Strides,
+    pub o: Strides,
+    pub lse: Strides,
+    pub bias: Strides,
+    pub scores: Strides,
+    pub weights: Strides,
+    pub bias_key: u32,
+    pub q_heads: u32,
+    pub group_heads: u32,
+    pub q_len: u32,
+    pub kv_len: u32,
+    pub scale: f32,
+    pub softcap: f32,
+    pub query_tiles: u32,
+    pub first_tile: u32,
+    pub tiles: u32,
+    pub split_keys: u32,
+    pub splits: u32,
+    pub groups: u32,
+}
+
+/// `Strides` of problem.wgsl, in elements.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, bytemuck::Pod, bytemuck::Zeroable)]
+pub(crate) struct Strides {
+    pub offset: u32,
+    pub batch: u32,
+    pub head: u32,
+    pub token: u32,
+}
+
+/// `Lengths` of lengths_uniform.wgsl.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+pub(crate) struct LengthsUniform {
+    pub query_count: u32,
+    pub key_count: u32,
+    pub band_low: i32,
+    pub band_high: i32,
+}
+
+impl LengthsUniform {
+    pub fn new(problem: &Problem, q_len: u32, kv_len: u32) -> Result<Self, Error> {
+        let (band_low, band_high) = problem.band_limits(q_len, kv_len)?;
+        Ok(LengthsUniform { query_count: q_len, key_count: kv_len, band_low, band_high })
+    }
+}
+
+impl Strides {
+    /// A layout whose first `before` elements are not bound.
+    pub fn new(layout: Layout, before: u32) -> Strides {
+        let Layout { offset, batch, head, token } = layout;
+        Strides { offset: offset - before, batch, head, token }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wgpu::naga;
+
+    /// Name and offset of every member of a WGSL struct, and its size.
+    fn wgsl(source: &str, name: &str) -> (Vec<(String, u32)>, u32) {
+        let module = naga::front::wgsl::parse_str(source).expect("valid WGSL");
+        let found = module.types.iter().find(|(_, ty)| ty.name.as_deref() == Some(name));
+        let naga::TypeInner::Struct { members, span } = &found.expect("the struct").1.inner else {
+            panic!("{name} is no struct")
+        };
+        let members = members.iter().map(|m| (m.name.clone().expect("a name"), m.offset));
+        (members.collect(), *span)
+    }
+
+    macro_rules! offsets {
+        ($ty:ty: $($field:ident)*) => {
+            (
+                vec![$((stringify!($field).to_string(), std::mem::offset_of!($ty, $field) as u32)),*],
+                size_of::<$ty>() as u32,
+            )
+        };
+    }
+
+    #[test]
+    fn structs_equal_the_shaders() {
+        let problem = include_str!("../shaders/problem.wgsl");
+        let lengths = include_str!("../shaders/lengths_uniform.wgsl");
+        assert_eq!(wgsl(problem, "Strides"), offsets!(Strides: offset batch head token));
+        assert_eq!(
+            wgsl(problem, "Problem"),
+            offsets!(ProblemUniform: q k v o lse bias scores weights bias_key q_heads group_heads
+                q_len kv_len scale softcap query_tiles first_tile tiles split_keys splits groups)
+        );
+        assert_eq!(
+            wgsl(&format!("{problem}{lengths}"), "Lengths"),
+            offsets!(LengthsUniform: query_count key_count band_low band_high)
+        );
+    }
+}

@@ -1,0 +1,3 @@
+//! Every kernel on a real adapter, against the CPU reference.
+
+mod support;
