@@ -29,25 +29,6 @@ var<workgroup> tile: array<vec4<f32>, TILE_QUADS>;
 var<workgroup> weights_tile: array<vec4<f32>, TILE_KEYS * QUERY_STRIDE>;
 var<workgroup> not_finite: atomic<u32>;
 
-// Four rows' scores of one key: excluded ones LOWEST.
-fn four_scores(here: Place, row: u32, key: u32, whole: bool, dots: vec4<f32>) -> vec4<f32> {
-    var s = dots;
-    for (var r = 0u; r < 4u; r++) {
-        let i = min(here.query + row + r, problem.q_len - 1u);
-        var bits = 0u;
-        if (HAS_BIAS) {
-            bits = bias_bits(bias_row(here.batch, here.head, i), min(key, problem.kv_len - 1u));
-        }
-        let score = max(final_score(dots[r], bits), LOWEST_SCORE);
-        s[r] = select(LOWEST, score, whole || is_allowed(here.batch, i, key, bits));
-    }
-    return s;
-}
-
-fn excluded_to_zero(s: vec4<f32>, m: vec4<f32>) -> vec4<f32> {
-    return select(exp(s - m), vec4(0.0), s <= vec4(LOWEST));
-}
-
 @compute @workgroup_size(THREADS_Q * THREADS_K)
 fn flash(
     @builtin(local_invocation_index) local: u32,
@@ -131,10 +112,10 @@ fn flash(
         workgroupBarrier();
 
         // P = exp(S - m')
-        let p0 = excluded_to_zero(s0, next);
-        let p1 = excluded_to_zero(s1, next);
-        let p2 = excluded_to_zero(s2, next);
-        let p3 = excluded_to_zero(s3, next);
+        let p0 = exp_or_zero(s0, next);
+        let p1 = exp_or_zero(s1, next);
+        let p2 = exp_or_zero(s2, next);
+        let p3 = exp_or_zero(s3, next);
         weights_tile[x * QUERY_STRIDE + y] = p0;
         weights_tile[(x + THREADS_K) * QUERY_STRIDE + y] = p1;
         weights_tile[(x + 2u * THREADS_K) * QUERY_STRIDE + y] = p2;

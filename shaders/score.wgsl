@@ -25,3 +25,8 @@ fn is_allowed(batch: u32, query: u32, key: u32, bias: u32) -> bool {
         && j <= i + band_high(batch)
         && bias != NEGATIVE_INFINITY;
 }
+
+// exp(s - m), 0 where s is excluded.
+fn exp_or_zero(s: vec4<f32>, m: vec4<f32>) -> vec4<f32> {
+    return select(exp(s - m), vec4(0.0), s <= vec4(LOWEST));
+}

@@ -25,10 +25,6 @@ fn score_or_lowest(row: u32, key: u32) -> f32 {
     return select(bitcast<f32>(bits), LOWEST, bits == NEGATIVE_INFINITY);
 }
 
-fn weight_of(s: vec4<f32>, m: f32) -> vec4<f32> {
-    return select(exp(s - m), vec4(0.0), s <= vec4(LOWEST));
-}
-
 fn four_keys(row: u32, key: u32) -> vec4<f32> {
     return vec4(
         score_or_lowest(row, key),
@@ -66,7 +62,7 @@ fn softmax(
     for (var key = local; key < problem.kv_len; key += 4u * SOFTMAX_THREADS) {
         let s = four_keys(row, key);
         let next = max(m, max(max(s.x, s.y), max(s.z, s.w)));
-        let p = weight_of(s, next);
+        let p = exp_or_zero(s, vec4(next));
         l = l * exp(m - next) + (((p.x + p.y) + p.z) + p.w);
         m = next;
     }
@@ -89,7 +85,7 @@ fn softmax(
     // p_j = exp(s_j - m) / l
     let weights_row = row_start(problem.weights, batch, head, query);
     for (var key = local; key < problem.kv_len; key += 4u * SOFTMAX_THREADS) {
-        let p = weight_of(four_keys(row, key), m) / select(l, 1.0, l == 0.0);
+        let p = exp_or_zero(four_keys(row, key), vec4(m)) / select(l, 1.0, l == 0.0);
         put_weight(weights_row, key, p.x);
         put_weight(weights_row, key + SOFTMAX_THREADS, p.y);
         put_weight(weights_row, key + 2u * SOFTMAX_THREADS, p.z);

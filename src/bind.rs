@@ -3,7 +3,7 @@
 use crate::kernel::Slot;
 use crate::plan::Inner;
 use crate::scope::{Later, Now, Scope};
-use crate::uniform::{LengthsUniform, ProblemUniform, Strides};
+use crate::uniform::{LengthsUniform, ProblemUniform};
 use crate::{Error, Operand, Plan};
 
 /// The caller's buffers, each with usage [`wgpu::BufferUsages::STORAGE`].
@@ -294,7 +294,7 @@ fn uniforms(inner: &Inner) -> Result<Uniforms, Error> {
     bytes[..16].copy_from_slice(bytemuck::bytes_of(&lengths));
     for (at, step) in inner.steps.iter().enumerate() {
         let first = (1 + at) * stride as usize;
-        let uniform = problem_uniform(inner, step)?;
+        let uniform = ProblemUniform::new(inner, step, |operand| first_bound(inner, operand))?;
         bytes[first..first + size_of::<ProblemUniform>()]
             .copy_from_slice(bytemuck::bytes_of(&uniform));
     }
@@ -315,51 +315,4 @@ fn uniforms(inner: &Inner) -> Result<Uniforms, Error> {
         mapped_at_creation: false,
     });
     Ok(((buffer, nothing), stride))
-}
-
-fn problem_uniform(inner: &Inner, step: &crate::plan::Step) -> Result<ProblemUniform, Error> {
-    let problem = &inner.problem;
-    let shape = problem.shape;
-    let strides = |operand: Operand| {
-        let layout =
-            problem.layout_of(if operand == Operand::Scratch { Operand::Scores } else { operand });
-        match operand {
-            // Contiguous from the first element of scratch.
-            Operand::Scratch => {
-                Strides::new(crate::Layout::head_major(shape.q_heads, shape.q_len, shape.kv_len), 0)
-            }
-            _ if problem.elements(operand) == 0 => Strides::default(),
-            _ => Strides::new(layout, first_bound(inner, operand)),
-        }
-    };
-    let bias = problem.bias_layout()?.filter(|_| problem.elements(Operand::Bias) > 0);
-    let bias_strides = bias.map_or(Strides::default(), |b| Strides {
-        offset: b.offset - first_bound(inner, Operand::Bias),
-        batch: b.batch,
-        head: b.head,
-        token: b.query,
-    });
-    Ok(ProblemUniform {
-        q: strides(Operand::Q),
-        k: strides(Operand::K),
-        v: strides(Operand::V),
-        o: strides(Operand::O),
-        lse: strides(Operand::Lse),
-        bias: bias_strides,
-        scores: strides(inner.variant.scores_in),
-        weights: strides(inner.variant.weights_in),
-        bias_key: bias.map_or(0, |b| b.key),
-        q_heads: shape.q_heads,
-        group_heads: shape.q_heads / shape.kv_heads,
-        q_len: shape.q_len,
-        kv_len: shape.kv_len,
-        scale: problem.scale_value(),
-        softcap: problem.softcap_value(),
-        query_tiles: shape.q_len.div_ceil(inner.variant.blocks.tile().queries),
-        first_tile: step.first_tile,
-        tiles: step.tiles,
-        split_keys: inner.split_keys,
-        splits: inner.variant.splits,
-        groups: step.groups,
-    })
 }

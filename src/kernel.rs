@@ -154,6 +154,7 @@ impl Kernel {
             Kernel::Flash => {
                 parts.tensors(&[Operand::Q, Operand::K, Operand::V]);
                 parts.bias();
+                parts.files.push(shader!("four_scores"));
                 parts.output(variant.splits > 1, true);
                 (blocks.threads(), blocks.flash_bytes())
             }

@@ -1,4 +1,65 @@
-//! placeholder
+//! Attention on every GPU that [wgpu](https://docs.rs/wgpu) reaches, recorded into your own
+//! command encoder and proven against a CPU reference.
+//!
+//! # The computation
+//!
+//! Each token has a query, a key and a value. For query i and every key j
+//!
+//! ```text
+//! s_ij = scale * q_i . k_j              how well key j answers query i
+//! p_ij = exp(s_ij) / sum_j exp(s_ij)    the softmax: weights that sum to 1
+//! o_i  = sum_j p_ij v_j                 the values, mixed by weight
+//! ```
+//!
+//! with scale 1/sqrt(head_dim), so that scores keep a spread near 1. n tokens have n * n scores:
+//! doubling the tokens quadruples the work. The staged kernels store the scores; the fused one
+//! never does, so its memory grows with n only.
+//!
+//! [`Problem`] says what to compute, [`cpu::attention`] is what that means, in f64.
+//!
+#![cfg_attr(feature = "host", doc = "```")]
+#![cfg_attr(not(feature = "host"), doc = "```ignore")]
+//! use wgpu_attention::{Gpu, Inputs, Problem, Shape, cpu};
+//! # fn main() -> Result<(), wgpu_attention::Error> {
+//! // One sequence, 2 heads, 16 tokens of 32 numbers each.
+//! let problem = Problem::new(Shape::self_attention(1, 2, 16, 32)).causal();
+//! let x: Vec<f32> = (0..2 * 16 * 32).map(|i| (i as f32).sin()).collect();
+//! let gpu = Gpu::new()?.attention(&problem, Inputs::new(&x, &x, &x))?;
+//! let cpu = cpu::attention(&problem, Inputs::new(&x, &x, &x))?;
+//! assert!(gpu.o.iter().zip(&cpu.o).all(|(a, b)| (a - b).abs() < 1e-5));
+//! # Ok(()) }
+//! ```
+//!
+//! # Inside your own program
+//!
+//! [`Attention`] (one per device) turns a [`Problem`] into a [`Plan`]; a plan and [`Buffers`] make
+//! a [`Bound`]; [`Bound::encode`] records it into your compute pass. Everything is checked before
+//! recording: `encode` cannot fail. Outside `Gpu`, which is for programs without a device, this
+//! crate makes no device, submits nothing, polls nothing and maps nothing of yours.
+//!
+//! # Glossary
+//!
+//! | word | meaning |
+//! |---|---|
+//! | q, k, v, o | queries, keys, values, output: `[batch, head, token, dim]` |
+//! | s, p | score, weight |
+//! | m, l | running maximum and running sum of a row's softmax |
+//! | i, j | query token, key token |
+//! | b, h, d | batch entry, head, dim |
+//! | kv head | a head of K and V; several query heads may share one (grouped heads) |
+//! | LSE | natural logarithm of the sum of exp(s) over a row's allowed keys |
+//! | bias | a number added to each score; -inf excludes the key |
+//! | band | which keys a query may see around its own position; causal: none after it |
+//! | softcap | s = c tanh(s / c): keeps scores within -c .. c |
+//! | quad | four consecutive elements of a row |
+//! | tile | the queries and keys that a workgroup handles at a time |
+//! | split | a constant number of keys handled by one workgroup, merged with the others' at the end |
+//! | staged, fused | three kernels with stored scores; one kernel with an online softmax |
+//! | arena | one buffer that holds all operands |
+
+#![deny(missing_docs)]
+#![forbid(unsafe_op_in_unsafe_fn)]
+
 mod attention;
 mod bind;
 pub mod cpu;
@@ -12,6 +73,7 @@ mod problem;
 mod scope;
 mod tensors;
 mod uniform;
+
 pub use attention::{Attention, Choice, LoopLimit, Method, Options};
 pub use bind::{Bound, Buffers};
 pub use describe::{Description, Dispatch};
@@ -24,3 +86,9 @@ pub use problem::{
     Align, Band, BiasLayout, Element, Group, Layout, Operand, Outputs, Problem, Shape,
 };
 pub use tensors::{Inputs, Output, Scalar};
+/// The version of wgpu whose devices and buffers this crate takes.
+pub use wgpu;
+
+#[cfg(all(doctest, feature = "host"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

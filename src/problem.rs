@@ -33,6 +33,8 @@ pub struct Problem {
     bias: Option<Bias>,
     outputs: Outputs,
     arena: bool,
+    /// An operand that was given a layout it cannot have, for `validate` to report.
+    misplaced: Option<Operand>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -65,6 +67,7 @@ impl Problem {
             bias: None,
             outputs: Outputs { lse: false, scores: false, weights: false },
             arena: false,
+            misplaced: None,
         }
     }
 
@@ -101,11 +104,13 @@ impl Problem {
     }
 
     /// Strides of one operand; contiguous head-major if not called. For LSE, scores and weights
-    /// the token axis is the query, and LSE has no last axis. Bias, scratch and arena have no
-    /// such layout and are left alone.
+    /// the token axis is the query, and LSE has no last axis. Bias has a layout of its own kind,
+    /// [`Problem::bias`]; for it, scratch and arena, `validate` reports
+    /// [`Error::Unexpected`](crate::Error::Unexpected).
     pub fn layout(mut self, operand: Operand, layout: Layout) -> Problem {
-        if let Some(at) = LAID_OUT.iter().position(|&o| o == operand) {
-            self.layouts[at] = Some(layout);
+        match LAID_OUT.iter().position(|&o| o == operand) {
+            Some(at) => self.layouts[at] = Some(layout),
+            None => self.misplaced = Some(operand),
         }
         self
     }

@@ -1,7 +1,8 @@
 //! The uniform structs of `problem.wgsl` and `lengths_uniform.wgsl`, as Rust lays them out.
 
+use crate::plan::{Inner, Step};
 use crate::problem::Layout;
-use crate::{Error, Problem};
+use crate::{Error, Operand, Problem};
 
 /// `Problem` of problem.wgsl.
 #[repr(C)]
@@ -48,6 +49,56 @@ pub(crate) struct LengthsUniform {
     pub key_count: u32,
     pub band_low: i32,
     pub band_high: i32,
+}
+
+impl ProblemUniform {
+    /// Of one step. `first_bound` is the element at which an operand's binding begins.
+    pub fn new(
+        inner: &Inner,
+        step: &Step,
+        first_bound: impl Fn(Operand) -> u32,
+    ) -> Result<Self, Error> {
+        let problem = &inner.problem;
+        let shape = problem.shape;
+        let strides = |operand: Operand| match operand {
+            // A stored matrix is contiguous from the first element of scratch.
+            Operand::Scratch => {
+                Strides::new(Layout::head_major(shape.q_heads, shape.q_len, shape.kv_len), 0)
+            }
+            _ if problem.elements(operand) == 0 => Strides::default(),
+            _ => Strides::new(problem.layout_of(operand), first_bound(operand)),
+        };
+        let bias = problem.bias_layout()?.filter(|_| problem.elements(Operand::Bias) > 0);
+        let bias_strides = bias.map_or(Strides::default(), |b| Strides {
+            offset: b.offset - first_bound(Operand::Bias),
+            batch: b.batch,
+            head: b.head,
+            token: b.query,
+        });
+        Ok(ProblemUniform {
+            q: strides(Operand::Q),
+            k: strides(Operand::K),
+            v: strides(Operand::V),
+            o: strides(Operand::O),
+            lse: strides(Operand::Lse),
+            bias: bias_strides,
+            scores: strides(inner.variant.scores_in),
+            weights: strides(inner.variant.weights_in),
+            bias_key: bias.map_or(0, |b| b.key),
+            q_heads: shape.q_heads,
+            group_heads: shape.q_heads / shape.kv_heads,
+            q_len: shape.q_len,
+            kv_len: shape.kv_len,
+            scale: problem.scale_value(),
+            softcap: problem.softcap_value(),
+            query_tiles: shape.q_len.div_ceil(inner.variant.blocks.tile().queries),
+            first_tile: step.first_tile,
+            tiles: step.tiles,
+            split_keys: inner.split_keys,
+            splits: inner.variant.splits,
+            groups: step.groups,
+        })
+    }
 }
 
 impl LengthsUniform {

@@ -161,7 +161,7 @@ impl Blocks {
             let wider = Blocks { dim_quads, ..blocks };
             blocks = if fits(&wider) { wider } else { blocks };
         }
-        while 2 * blocks.key_chunk <= tile.keys && tile.keys % (2 * blocks.key_chunk) == 0 {
+        while 2 * blocks.key_chunk <= tile.keys && tile.keys.is_multiple_of(2 * blocks.key_chunk) {
             let longer = Blocks { key_chunk: 2 * blocks.key_chunk, ..blocks };
             if longer.tile_quads() > blocks.tile_quads().max(4 * threads_k * 17) || !fits(&longer) {
                 break;

@@ -12,8 +12,11 @@ impl Problem {
     ///
     /// # Errors
     /// [`Error::Size`], [`Error::HeadGroups`], [`Error::Align`], [`Error::Value`],
-    /// [`Error::Stride`], [`Error::Broadcast`], [`Error::Overlap`].
+    /// [`Error::Stride`], [`Error::Broadcast`], [`Error::Overlap`], [`Error::Unexpected`].
     pub fn validate(&self) -> Result<(), Error> {
+        if let Some(operand) = self.misplaced {
+            return Err(Error::Unexpected { operand });
+        }
         let s = &self.shape;
         let at_least_one = [
             ("head_dim", s.head_dim),
@@ -31,7 +34,7 @@ impl Problem {
                 return Err(Error::Size { what, need: "at most 2^30", got: got.into() });
             }
         }
-        if s.q_heads % s.kv_heads != 0 {
+        if !s.q_heads.is_multiple_of(s.kv_heads) {
             return Err(Error::HeadGroups { q_heads: s.q_heads, kv_heads: s.kv_heads });
         }
         if !self.scale_value().is_finite() {

@@ -124,7 +124,8 @@ pub enum Operand {
     Weights,
     /// The plan's working memory.
     Scratch,
-    /// The one buffer that holds every other operand, see [`Problem::arena`].
+    /// The one buffer that holds every other operand, see
+    /// [`Problem::arena`](crate::Problem::arena).
     Arena,
 }
 
