@@ -6,8 +6,8 @@
 mod loops;
 mod tile;
 
+pub(crate) use tile::Blocks;
 pub use tile::Tile;
-pub(crate) use tile::{Blocks, check_workgroup};
 
 use crate::{Method, Operand, Problem};
 

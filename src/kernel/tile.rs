@@ -172,11 +172,7 @@ impl Blocks {
     }
 }
 
-pub(crate) fn check_workgroup(
-    threads: u32,
-    bytes: u32,
-    limits: &wgpu::Limits,
-) -> Result<(), Error> {
+fn check_workgroup(threads: u32, bytes: u32, limits: &wgpu::Limits) -> Result<(), Error> {
     let most =
         limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x);
     let checks = [
