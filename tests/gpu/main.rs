@@ -1,3 +1,12 @@
 //! Every kernel on a real adapter, against the CPU reference.
 
+mod cases;
+mod checks;
+mod embedding;
+mod errors;
+mod golden;
+mod numerics;
+mod parity;
+mod program;
+mod properties;
 mod support;

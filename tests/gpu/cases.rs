@@ -1,0 +1,299 @@
+//! The case table: problems as data, hand-picked at the edges and drawn from seeds in between.
+//!
+//! A case says what is computed from what; which kernel computes it, and which outputs besides O
+//! are wanted, is for the test that runs the table.
+
+mod drawn;
+
+use wgpu_attention::{Align, Band, BiasLayout, Layout, Operand, Problem, Shape};
+
+/// One problem with random operands.
+pub struct Case {
+    pub name: String,
+    pub problem: Problem,
+    pub seed: u64,
+    /// Every so many elements of the bias are -inf; 0 for none.
+    pub excluded: usize,
+}
+
+/// A case whose bias, if it has one, excludes nothing.
+fn case(name: impl Into<String>, problem: Problem) -> Case {
+    let name = name.into();
+    // From the name, so that a new case leaves the numbers of the others alone.
+    let seed = name.bytes().fold(0u64, |seed, byte| (31 * seed + u64::from(byte)) % 1_000_003);
+    Case { name, problem, seed, excluded: 0 }
+}
+
+/// `[batch, q_heads, kv_heads, q_len, kv_len, head_dim, value_dim]`.
+fn shape([batch, heads, kv_heads, q_len, kv_len, dim, value_dim]: [u32; 7]) -> Shape {
+    let shape = Shape::self_attention(batch, heads, q_len, dim).kv_heads(kv_heads);
+    shape.kv_len(kv_len).value_dim(value_dim)
+}
+
+/// Where most options are tried: few kernels to compile, more than one tile of keys.
+const USUAL: [u32; 7] = [2, 4, 2, 21, 75, 8, 8];
+
+fn usual() -> Problem {
+    Problem::new(shape(USUAL))
+}
+
+/// Every case.
+pub fn all() -> Vec<Case> {
+    let mut all = Vec::new();
+    all.extend(DIMS.iter().map(|&[dim, value_dim]| {
+        let problem = Problem::new(shape([1, 2, 1, 19, 40, dim, value_dim]));
+        case(format!("head_dim {dim}, value_dim {value_dim}"), problem)
+    }));
+    all.extend(SIZES.iter().map(|&[batch, heads, kv_heads, q_len, kv_len]| {
+        let size = format!("batch {batch}, heads {heads}/{kv_heads}, lengths {q_len} x {kv_len}");
+        case(size, Problem::new(shape([batch, heads, kv_heads, q_len, kv_len, 8, 8])))
+    }));
+    all.extend(BANDS.iter().map(|&(left, right, align, [q_len, kv_len])| {
+        let name = format!("{q_len} x {kv_len}, left {left:?}, right {right:?}, {align:?}");
+        let problem = Problem::new(shape([1, 2, 1, q_len, kv_len, 8, 8]));
+        case(name, problem.band(Band { left, right }).align(align))
+    }));
+    all.extend(scales());
+    all.extend(biases());
+    all.extend(layouts());
+    all.push(everything());
+    all.extend((0..drawn::CASES).map(drawn::case));
+    all
+}
+
+/// `[head_dim, value_dim]`.
+const DIMS: [[u32; 2]; 21] = [
+    [1, 1],
+    [2, 2],
+    [3, 3],
+    [5, 5],
+    [7, 7],
+    [8, 8],
+    [16, 16],
+    [31, 31],
+    [40, 40],
+    [64, 64],
+    [80, 80],
+    [96, 96],
+    [128, 128],
+    [129, 129],
+    [192, 128],
+    [256, 256],
+    [320, 256],
+    [576, 512],
+    [8, 24],
+    [64, 3],
+    [1, 576],
+];
+
+/// `[batch, q_heads, kv_heads, q_len, kv_len]`.
+const SIZES: [[u32; 5]; 30] = [
+    [0, 2, 1, 5, 5],
+    [2, 2, 1, 0, 5],
+    [2, 2, 1, 5, 0],
+    [1, 1, 1, 0, 0],
+    [0, 1, 1, 0, 0],
+    [1, 1, 1, 1, 1],
+    [1, 1, 1, 1, 257],
+    [1, 1, 1, 257, 1],
+    [1, 2, 2, 2, 2],
+    [1, 2, 2, 3, 5],
+    [1, 2, 2, 5, 3],
+    [1, 1, 1, 17, 31],
+    [1, 1, 1, 31, 32],
+    [1, 1, 1, 32, 33],
+    [1, 1, 1, 33, 17],
+    [1, 1, 1, 63, 64],
+    [1, 1, 1, 64, 65],
+    [1, 1, 1, 65, 63],
+    [1, 1, 1, 127, 129],
+    [1, 1, 1, 129, 127],
+    [1, 1, 1, 257, 257],
+    [1, 1, 1, 3, 129],
+    [1, 1, 1, 17, 257],
+    [5, 1, 1, 5, 17],
+    [3, 3, 3, 17, 33],
+    [2, 6, 6, 33, 31],
+    [2, 6, 3, 33, 31],
+    [2, 6, 2, 33, 31],
+    [2, 6, 1, 33, 31],
+    [1, 32, 8, 3, 65],
+];
+
+const ALL: Option<u32> = Some(u32::MAX);
+const LONG: [u32; 2] = [33, 65];
+const WIDE: [u32; 2] = [129, 33];
+
+/// (left, right, align, `[q_len, kv_len]`).
+type BandRow = (Option<u32>, Option<u32>, Align, [u32; 2]);
+
+const BANDS: [BandRow; 36] = [
+    (None, Some(0), Align::TopLeft, [65, 65]),
+    (None, Some(0), Align::BottomRight, [65, 65]),
+    (None, Some(0), Align::TopLeft, LONG),
+    (None, Some(0), Align::BottomRight, LONG),
+    (None, Some(0), Align::TopLeft, WIDE),
+    (None, Some(0), Align::BottomRight, WIDE),
+    (None, Some(0), Align::BottomRight, [1, 129]),
+    (None, Some(0), Align::TopLeft, [1, 129]),
+    (None, Some(0), Align::BottomRight, [5, 64]),
+    (None, Some(0), Align::BottomRight, [5, 0]),
+    (None, Some(0), Align::Shift(7), LONG),
+    (None, Some(0), Align::Shift(-7), LONG),
+    (None, Some(0), Align::Shift(-40), LONG),
+    (None, Some(0), Align::Shift(64), LONG),
+    (None, Some(0), Align::Shift(1000), LONG),
+    (None, Some(0), Align::Shift(-1000), LONG),
+    (None, Some(0), Align::Shift(i32::MAX), LONG),
+    (None, Some(0), Align::Shift(i32::MIN), LONG),
+    (Some(0), None, Align::TopLeft, LONG),
+    (Some(0), None, Align::BottomRight, WIDE),
+    (Some(3), None, Align::Shift(50), LONG),
+    (Some(0), None, Align::Shift(i32::MAX), LONG),
+    (Some(0), None, Align::Shift(i32::MIN), LONG),
+    (Some(0), Some(0), Align::TopLeft, [65, 65]),
+    (Some(0), Some(0), Align::BottomRight, WIDE),
+    (Some(5), Some(0), Align::BottomRight, LONG),
+    (Some(5), Some(3), Align::TopLeft, [65, 65]),
+    (Some(32), Some(31), Align::TopLeft, [129, 129]),
+    (Some(1), Some(64), Align::Shift(-20), WIDE),
+    (Some(2), Some(2), Align::Shift(90), LONG),
+    (ALL, ALL, Align::TopLeft, WIDE),
+    (None, ALL, Align::BottomRight, WIDE),
+    (ALL, Some(0), Align::BottomRight, LONG),
+    (ALL, Some(1), Align::Shift(i32::MIN), LONG),
+    (Some(1), ALL, Align::Shift(i32::MAX), LONG),
+    (None, Some(0x7fff_ffff), Align::TopLeft, WIDE),
+];
+
+/// Scale and softcap, alone and together.
+fn scales() -> Vec<Case> {
+    let scales = [0.0, -0.0, -0.35, 1.0, 4.0, -30.0, 1e-30].map(|scale| (Some(scale), 0.0));
+    let softcaps =
+        [(None, 0.5), (None, 50.0), (None, 1000.0), (Some(4.0), 20.0), (Some(-9.0), 1.0)];
+    let row = |(scale, softcap): (Option<f32>, f32)| {
+        let problem = usual().softcap(softcap);
+        let problem = scale.map_or(problem.clone(), |scale| problem.scale(scale));
+        case(format!("scale {scale:?}, softcap {softcap}"), problem)
+    };
+    scales.into_iter().chain(softcaps).map(row).collect()
+}
+
+/// Bias by shape and by strides, with and without excluded keys.
+fn biases() -> Vec<Case> {
+    let [b, h, _, q, k, ..] = USUAL;
+    let shapes: [&[u32]; 15] = [
+        &[],
+        &[1],
+        &[k],
+        &[q, k],
+        &[q, 1],
+        &[1, k],
+        &[h, q, k],
+        &[h, 1, k],
+        &[h, 1, 1],
+        &[b, 1, 1, k],
+        &[b, h, 1, 1],
+        &[b, h, q, k],
+        &[b, 1, q, k],
+        &[b, h, q, 1],
+        &[1, h, 1, k],
+    ];
+    let strides = |[offset, batch, head, query, key]: [u32; 5]| {
+        usual().bias(BiasLayout { offset, batch, head, query, key })
+    };
+    let mut all: Vec<_> = shapes.map(|s| case(format!("bias {s:?}"), usual().bias_shape(s))).into();
+    // [offset, batch, head, query, key]; the last one is a sliding window over one row.
+    let rows = [[0; 5], [5, 0, 0, k, 1], [101, 0, 1, 0, 0], [3, 4 * q, q, 1, 0], [9, 7, 11, 1, 1]];
+    all.extend(rows.map(|row| case(format!("bias strides {row:?}"), strides(row))));
+    let excluded = [2, 3, 7, 76].map(|n| Case {
+        excluded: n,
+        ..case(format!("one bias of {n} excludes"), usual().bias_shape(&[h, q, k]))
+    });
+    all.extend(excluded);
+    let masked = [[k].as_slice(), &[b, 1, 1, k], &[q, 1]].map(|s| Case {
+        excluded: 3,
+        ..case(format!("bias {s:?}, one of 3 excludes"), usual().bias_shape(s))
+    });
+    all.extend(masked);
+    all
+}
+
+/// Part `part` of packed rows `[batch, token, parts, head, dim]`.
+pub fn packed(part: u32, parts: u32, heads: u32, tokens: u32, dim: u32) -> Layout {
+    let token = parts * heads * dim;
+    Layout { offset: part * heads * dim, batch: tokens * token, head: dim, token }
+}
+
+fn layouts() -> Vec<Case> {
+    use Operand::{K, Lse, O, Q, Scores, V, Weights};
+    let laid_out = |name: &str, problem: Problem, rows: &[(Operand, Layout)]| {
+        case(name, rows.iter().fold(problem, |problem, &(o, layout)| problem.layout(o, layout)))
+    };
+    let major = Layout::token_major;
+    let to = |offset, batch, head, token| Layout { offset, batch, head, token };
+    let own = |dim| Problem::new(Shape::self_attention(2, 3, 37, dim));
+    let qkv = |dim| [Q, K, V].map(|o| (o, packed(o as u32, 3, 3, 37, dim)));
+    vec![
+        laid_out(
+            "token-major",
+            usual(),
+            &[
+                (Q, major(4, 21, 8)),
+                (K, major(2, 75, 8)),
+                (V, major(2, 75, 8)),
+                (O, major(4, 21, 8)),
+            ],
+        ),
+        laid_out("packed QKV", own(8), &qkv(8)),
+        laid_out("packed QKV of odd rows", own(5), &qkv(5)),
+        laid_out("packed QKV, causal", own(8).causal(), &qkv(8)),
+        laid_out("odd offsets", usual(), &[(Q, to(1, 672, 168, 8)), (K, to(3, 1200, 600, 8))]),
+        laid_out("odd strides", usual(), &[(V, to(0, 1350, 675, 9)), (O, to(7, 2000, 233, 11))]),
+        laid_out(
+            "far offsets",
+            usual(),
+            &[(Q, to(100_000, 672, 168, 8)), (O, to(4096, 672, 168, 8))],
+        ),
+        laid_out(
+            "one K and V for the batch",
+            usual(),
+            &[(K, to(0, 0, 600, 8)), (V, to(0, 0, 600, 8))],
+        ),
+        laid_out(
+            "one K and V for all heads",
+            usual(),
+            &[(K, to(4, 600, 0, 8)), (V, to(0, 600, 0, 8))],
+        ),
+        laid_out("one key row", usual(), &[(K, to(0, 0, 0, 0)), (Q, to(0, 0, 8, 0))]),
+        laid_out("overlapping rows of K", usual(), &[(K, to(0, 64, 32, 4)), (V, to(0, 3, 2, 1))]),
+        laid_out(
+            "gaps in O and LSE",
+            usual(),
+            &[(O, to(8, 2000, 400, 16)), (Lse, to(3, 200, 50, 2))],
+        ),
+        laid_out("token-major LSE", usual(), &[(Lse, to(0, 84, 1, 4))]),
+        laid_out(
+            "scores and weights with gaps",
+            usual(),
+            &[(Scores, to(2, 8000, 1900, 80)), (Weights, to(5, 9000, 77, 400))],
+        ),
+        laid_out("token-major weights", usual(), &[(Weights, to(0, 6300, 75, 300))]),
+    ]
+}
+
+/// All options in one problem, on rows that are no whole quads.
+fn everything() -> Case {
+    let problem = Problem::new(shape([2, 6, 3, 41, 83, 6, 10]))
+        .band(Band { left: Some(50), right: Some(4) })
+        .align(Align::BottomRight)
+        .scale(-1.5)
+        .softcap(3.0)
+        .bias_shape(&[2, 1, 41, 83])
+        .layout(Operand::Q, Layout::token_major(6, 41, 6).at(7))
+        .layout(Operand::K, packed(0, 2, 3, 83, 8))
+        .layout(Operand::V, packed(0, 2, 3, 83, 10))
+        .layout(Operand::O, Layout::token_major(6, 41, 10).at(1))
+        .layout(Operand::Lse, Layout::token_major(6, 41, 1));
+    Case { excluded: 5, ..case("everything", problem) }
+}

@@ -1,0 +1,7 @@
+//! Inside another program: its device, its buffers, its passes and submits.
+
+mod empty;
+mod lengths;
+mod memory;
+mod pass;
+mod reuse;

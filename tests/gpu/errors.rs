@@ -1,0 +1,83 @@
+//! Every mistake is a value that names the operand, what was needed and what was given, and the
+//! next right call on the same objects works. wgpu's own handler never hears of it.
+
+mod buffers;
+mod device;
+mod problem;
+mod slices;
+
+use wgpu_attention::{Choice, Error, Gpu, Inputs, Operand, Problem, Shape};
+
+use crate::program::{Program, Reference};
+use crate::support::{Data, max_error};
+
+/// Host calls on the shared program's device, so that its handler watches them.
+fn gpu() -> Gpu {
+    let program = Program::shared();
+    Gpu::from_device(program.device.clone(), program.queue.clone())
+        .with_attention(program.attention.clone())
+}
+
+/// The next right call.
+fn good(gpu: &Gpu) {
+    let problem = Problem::new(Shape::self_attention(1, 2, 9, 4));
+    let data = Data::new(&problem, 1);
+    let reference = Reference::new(&problem, data.inputs()).expect("a right call");
+    let got = gpu.attention(&problem, data.inputs()).expect("a right call");
+    assert!(max_error(&got.o, &reference.want.o) <= reference.tolerance(Operand::O));
+}
+
+/// The same text of the same error; NaN in it does not matter.
+fn assert_same(name: &str, got: &Error, want: &Error) {
+    assert_eq!(format!("{got:?}"), format!("{want:?}"), "{name}");
+    let text = got.to_string();
+    let words = match got {
+        Error::Size { what, need, got } => {
+            vec![what.to_string(), need.to_string(), got.to_string()]
+        }
+        Error::HeadGroups { q_heads, kv_heads } => {
+            vec!["q_heads".into(), kv_heads.to_string(), q_heads.to_string()]
+        }
+        Error::Align { q_len, kv_len } => {
+            vec!["align".into(), q_len.to_string(), kv_len.to_string()]
+        }
+        Error::Value { what, need, got } => {
+            vec![what.to_string(), need.to_string(), got.to_string()]
+        }
+        Error::Stride { operand, need, got } => {
+            vec![operand.to_string(), need.to_string(), got.to_string()]
+        }
+        Error::Broadcast { operand, need, got } => {
+            vec![operand.to_string(), format!("{need:?}"), format!("{got:?}")]
+        }
+        Error::Length { operand, need, got } => {
+            vec![operand.to_string(), need.to_string(), got.to_string()]
+        }
+        Error::Missing { operand } => vec![operand.to_string(), "not given".into()],
+        Error::Unexpected { operand } => vec![operand.to_string(), "given".into()],
+        Error::Usage { operand, need, got } => {
+            vec![operand.to_string(), format!("{need:?}"), format!("{got:?}")]
+        }
+        Error::Overlap { operand, other, need } => {
+            vec![operand.to_string(), other.to_string(), need.to_string()]
+        }
+        Error::Limit { what, need, got } => {
+            vec![what.to_string(), need.to_string(), got.to_string()]
+        }
+        Error::NoAdapter(why) | Error::DeviceLost(why) | Error::Device(why) => vec![why.clone()],
+        other => panic!("{name}: {other:?} is new here"),
+    };
+    for word in words {
+        assert!(text.contains(&word), "{name}: {text:?} does not say {word:?}");
+    }
+}
+
+/// An empty call of a problem: what is wrong with the problem is found before its slices are.
+fn empty() -> Inputs<'static> {
+    Inputs::new(&[], &[], &[])
+}
+
+/// The choice of a plan that picks the fused kernel with a tile.
+fn tile(queries: u32, keys: u32) -> Choice {
+    Choice::tile(wgpu_attention::Tile { queries, keys })
+}

@@ -1,0 +1,66 @@
+//! Calls so long that something else breaks first: loops that a driver ends, and scores that do
+//! not fit a binding.
+
+use wgpu_attention::{Attention, Error, LoopLimit, Method, Options, Output, Problem, Shape, cpu};
+
+use crate::checks::{EVERYTHING, FLASH, LSE, STAGED};
+use crate::support::{Data, default_limits_gpu, gpu, max_error};
+
+/// 200,003 keys. Unlimited loops on a driver that ends them early must give wrong results: else
+/// this test would prove nothing there.
+#[test]
+fn two_hundred_thousand_keys() {
+    let problem = Problem::new(Shape::self_attention(1, 2, 3, 4).kv_len(200_003));
+    let data = Data::new(&problem, 7);
+    let want = cpu::attention(&LSE(problem.clone()), data.inputs()).expect("a good call");
+    let errors = |got: &Output| {
+        let lse = |output: &Output| output.lse.clone().expect("wanted");
+        (max_error(&got.o, &want.o), max_error(&lse(got), &lse(&want)))
+    };
+    let unlimited = Options::default().loop_limit(LoopLimit::Unlimited);
+    let unlimited = gpu().clone().with_attention(Attention::with(gpu().device(), unlimited));
+    let info = gpu().device().adapter_info();
+    for (name, choice, wants) in [("fused", FLASH, LSE), ("staged", STAGED, EVERYTHING)] {
+        let wanted = wants(problem.clone());
+        let got = gpu().attention_with(&wanted, data.inputs(), choice).expect(name);
+        let (o, lse) = errors(&got);
+        println!("{name}, 200,003 keys: error {o:e}, LSE {lse:e}");
+        // The LSE is about 12.7: a rounding of it is 1e-6.
+        assert!(o <= 1e-6 && lse <= 4e-6, "{name}: {o:e}, LSE {lse:e}");
+
+        let plan = gpu().planner().plan_with(&wanted, choice).expect(name);
+        if plan.describe().split_keys.is_none() {
+            println!("{name}, loops unlimited: skipped, {} ends no loop", info.driver_info);
+            continue;
+        }
+        let got = unlimited.attention_with(&wanted, data.inputs(), choice).expect(name);
+        let (o, lse) = errors(&got);
+        println!("{name}, loops unlimited: error {o:e}, LSE {lse:e}");
+        assert!(o > 1e-4, "{name}: right without the limit; does {} need it?", info.driver_info);
+    }
+}
+
+/// 8 heads x 4096 tokens: the fused kernel needs no scores; stored, they need 512 MiB.
+#[test]
+fn stored_scores_would_not_fit() {
+    let problem = Problem::new(Shape::self_attention(1, 8, 4096, 64)).lse();
+    let data = Data::new(&problem, 8);
+    let gpu = default_limits_gpu();
+    let refused = gpu.planner().plan_with(&problem, STAGED).map(|plan| plan.method());
+    let limit = Error::Limit { what: "stored scores", need: 512 << 20, got: 128 << 20 };
+    assert_eq!(refused, Err(limit));
+    let default = gpu.planner().plan(&problem).map(|plan| plan.method());
+    assert_eq!(default, Ok(Method::Flash));
+    let got = gpu.attention(&problem, data.inputs()).expect("fits");
+    let (mut worst, lse) = (0.0f64, got.lse.expect("wanted"));
+    for at in 0..64u32 {
+        let (head, i) = (at % 8, (at * 2011 + 63) % 4096);
+        let want = cpu::row(&problem, data.inputs(), [0, head, i]).expect("a row");
+        let row = (head * 4096 + i) as usize;
+        let errors = got.o[row * 64..][..64].iter().zip(&want.o);
+        worst = errors.fold(worst, |worst, (got, want)| worst.max((f64::from(*got) - want).abs()));
+        assert!((f64::from(lse[row]) - want.lse).abs() < 4e-6, "head {head}, query {i}");
+    }
+    println!("8 x 4096 x 64, 64 rows: error {worst:e}");
+    assert!(worst < 2e-6, "{worst:e}");
+}

@@ -1,0 +1,270 @@
+//! Every module that the planner composes, read back with naga: it is valid, and it is what
+//! `Plan::describe` says. wgpu's noop back end plans them, so no GPU is needed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use wgpu::naga::{
+    self, AddressSpace, GlobalVariable, Handle, Module, ShaderStage,
+    front::wgsl,
+    proc::Layouter,
+    valid::{Capabilities, GlobalUse, ModuleInfo, ValidationFlags, Validator},
+};
+use wgpu_attention::{
+    Attention, Choice, Dispatch, LoopLimit, Method, Operand, Options, Problem, Shape, Tile,
+};
+
+/// (head_dim, value_dim): whole quads, single elements, one element, the largest.
+const DIMS: [(u32, u32); 5] = [(64, 64), (4, 8), (5, 7), (1, 1), (576, 512)];
+const TILES: [Option<Tile>; 6] = [
+    None,
+    Some(Tile { queries: 32, keys: 32 }),
+    Some(Tile { queries: 64, keys: 32 }),
+    Some(Tile { queries: 4, keys: 128 }),
+    Some(Tile { queries: 12, keys: 20 }),
+    Some(Tile { queries: 16, keys: 64 }),
+];
+
+/// Every kind of storage, bias, output, method, split, dims and tile, each with every other that
+/// goes with it.
+fn problems() -> Vec<(Problem, Choice)> {
+    let mut all = Vec::new();
+    for (head_dim, value_dim) in DIMS {
+        let shape = Shape::self_attention(1, 2, 40, head_dim).value_dim(value_dim).kv_len(3000);
+        for bits in 0..32 {
+            let on = |bit: u32| bits >> bit & 1 == 1;
+            let mut problem = Problem::new(shape);
+            problem = if on(0) { problem.lse() } else { problem };
+            problem = if on(1) { problem.bias_shape(&[40, 3000]) } else { problem };
+            problem = if on(2) { in_arena(problem) } else { problem };
+            problem = if on(3) { problem.scores() } else { problem };
+            problem = if on(4) { problem.weights() } else { problem };
+            all.push((problem.clone(), Choice::method(Method::Staged)));
+            if !on(3) && !on(4) {
+                let tiles = TILES.into_iter().filter(|tile| tile.is_none() || value_dim <= 64);
+                all.extend(tiles.map(|tile| {
+                    let choice = tile.map_or(Choice::method(Method::Flash), Choice::tile);
+                    (problem.clone(), choice)
+                }));
+            }
+        }
+    }
+    all
+}
+
+/// Operands in one buffer, far enough apart.
+fn in_arena(problem: Problem) -> Problem {
+    let shape = problem.shape();
+    let inner = shape.kv_len.max(shape.head_dim);
+    let step = 2 * shape.kv_len * inner;
+    let operands = [
+        Operand::Q,
+        Operand::K,
+        Operand::V,
+        Operand::O,
+        Operand::Lse,
+        Operand::Scores,
+        Operand::Weights,
+    ];
+    operands.into_iter().enumerate().fold(problem.arena(), |problem, (at, operand)| {
+        let layout = wgpu_attention::Layout::head_major(2, shape.kv_len, inner);
+        problem.layout(operand, layout.at((at as u32 + 1) * step))
+    })
+}
+
+/// The distinct modules of all problems, by their text.
+fn modules() -> BTreeMap<String, Dispatch> {
+    let mut all = BTreeMap::new();
+    let limits = wgpu::Limits {
+        max_storage_buffer_binding_size: 1 << 30,
+        max_buffer_size: 1 << 30,
+        max_compute_workgroup_storage_size: 32 << 10,
+        ..wgpu::Limits::default()
+    };
+    let descriptor = wgpu::DeviceDescriptor { required_limits: limits, ..Default::default() };
+    for loop_limit in [LoopLimit::Unlimited, LoopLimit::Iterations(6000)] {
+        let (device, _queue) = wgpu::Device::noop(&descriptor);
+        let attention = Attention::with(&device, Options::default().loop_limit(loop_limit));
+        for (problem, choice) in problems() {
+            let plan = attention.plan_with(&problem, choice);
+            let plan = plan.unwrap_or_else(|error| panic!("{error}: {choice:?} {problem:?}"));
+            let dispatches = plan.describe().dispatches;
+            all.extend(dispatches.into_iter().map(|d| (d.wgsl.clone(), d)));
+        }
+    }
+    all
+}
+
+fn read(dispatch: &Dispatch) -> (Module, ModuleInfo) {
+    let text = &dispatch.wgsl;
+    let module = wgsl::parse_str(text);
+    let module = module.unwrap_or_else(|error| panic!("{}", error.emit_to_string(text)));
+    let info = Validator::new(ValidationFlags::all(), Capabilities::empty()).validate(&module);
+    let info = info.unwrap_or_else(|error| panic!("{}", error.emit_to_string(text)));
+    (module, info)
+}
+
+/// Globals that the one entry point reads, writes or asks about.
+fn used<'a>(
+    module: &'a Module,
+    info: &'a ModuleInfo,
+) -> impl Iterator<Item = (Handle<GlobalVariable>, &'a GlobalVariable, GlobalUse)> {
+    let entry = info.get_entry_point(0);
+    let all = module.global_variables.iter();
+    all.map(|(handle, global)| (handle, global, entry[handle])).filter(|g| !g.2.is_empty())
+}
+
+#[test]
+fn modules_are_what_plans_say() {
+    let modules = modules();
+    let mut kernels = BTreeMap::<&str, usize>::new();
+    for dispatch in modules.values() {
+        let name = dispatch.kernel;
+        *kernels.entry(name).or_default() += 1;
+        let (module, info) = read(dispatch);
+        let [entry] = &module.entry_points[..] else { panic!("{name}: not one entry point") };
+        assert_eq!(entry.name, name);
+        assert_eq!(entry.stage, ShaderStage::Compute);
+        assert_eq!(entry.workgroup_size, [dispatch.invocations, 1, 1], "{name}");
+
+        // Workgroup memory, of all globals: what is declared is allocated.
+        let mut layouter = Layouter::default();
+        layouter.update(module.to_ctx()).expect("sizes");
+        let shared = module.global_variables.iter().map(|(_, global)| global);
+        let shared = shared.filter(|global| global.space == AddressSpace::WorkGroup);
+        let bytes: u32 = shared.map(|global| layouter[global.ty].size).sum();
+        assert_eq!(bytes, dispatch.workgroup_bytes, "{name}: workgroup memory");
+        let unused = module.global_variables.iter().filter(|(handle, global)| {
+            global.space == AddressSpace::WorkGroup && info.get_entry_point(0)[*handle].is_empty()
+        });
+        assert_eq!(unused.count(), 0, "{name}: unused workgroup memory");
+
+        // A binding not used would still have to be bound.
+        let mut bindings = BTreeSet::new();
+        let mut storage = 0;
+        for (_, global, how) in used(&module, &info) {
+            let Some(at) = &global.binding else { continue };
+            assert_eq!(at.group, 0, "{name}: group 1 is the user's");
+            bindings.insert(at.binding);
+            match global.space {
+                AddressSpace::Storage { access } => {
+                    storage += 1;
+                    let writable = access.contains(naga::StorageAccess::STORE);
+                    assert!(writable || !how.contains(GlobalUse::WRITE));
+                }
+                space => assert_eq!(space, AddressSpace::Uniform, "{name}"),
+            }
+        }
+        assert_eq!(bindings, dispatch.bindings.iter().copied().collect(), "{name}: bindings");
+        assert!(storage <= 8, "{name}: {storage} storage buffers");
+    }
+    println!("{} modules: {kernels:?}", modules.len());
+    assert_eq!(kernels.len(), 5);
+}
+
+/// The writers of the back ends that this build has: Vulkan, DirectX 12 and OpenGL ES. Metal's is
+/// built on Apple systems only.
+#[cfg(any(windows, target_os = "linux"))]
+#[test]
+fn every_back_end_takes_every_module() {
+    use naga::back::{glsl, hlsl, spv};
+    let modules = modules();
+    for dispatch in modules.values() {
+        let (module, info) = read(dispatch);
+        let stage = ShaderStage::Compute;
+        let name = dispatch.kernel.to_string();
+        let words = spv::write_vec(&module, &info, &spv::Options::default(), None);
+        assert!(words.unwrap_or_else(|error| panic!("{name}, SPIR-V: {error}")).len() > 5);
+
+        let (mut text, options) = (String::new(), hlsl::Options::default());
+        let pipeline = hlsl::PipelineOptions { entry_point: Some((stage, name.clone())) };
+        let written = hlsl::Writer::new(&mut text, &options, &pipeline).write(&module, &info, None);
+        written.unwrap_or_else(|error| panic!("{name}, HLSL: {error}"));
+
+        let (mut text, options) = (String::new(), glsl::Options::default());
+        let pipeline =
+            glsl::PipelineOptions { shader_stage: stage, entry_point: name, multiview: None };
+        let policies = naga::proc::BoundsCheckPolicies::default();
+        glsl::Writer::new(&mut text, &module, &info, &options, &pipeline, policies)
+            .and_then(|mut writer| writer.write())
+            .unwrap_or_else(|error| panic!("{}, GLSL: {error}", dispatch.kernel));
+    }
+    println!("{} modules as SPIR-V, HLSL, GLSL", modules.len());
+}
+
+/// (file name without extension, text) of everything in shaders/.
+fn files() -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("shaders");
+    let entries = std::fs::read_dir(folder).expect("the folder shaders");
+    let file = |entry: std::io::Result<std::fs::DirEntry>| {
+        let path = entry.expect("an entry").path();
+        assert_eq!(path.extension().and_then(|e| e.to_str()), Some("wgsl"), "{path:?}");
+        let name = path.file_stem().and_then(|n| n.to_str()).expect("a name").to_string();
+        (name, std::fs::read_to_string(path).expect("text"))
+    };
+    entries.map(file).collect()
+}
+
+#[test]
+fn every_file_and_constant_is_used() {
+    let modules = modules();
+    let mut idle: Vec<_> = files()
+        .into_iter()
+        .filter(|(_, text)| !modules.keys().any(|module| module.contains(text.as_str())))
+        .map(|(name, _)| name)
+        .collect();
+    let mut declared = BTreeSet::new();
+    let mut mentioned = BTreeSet::new();
+    for module in modules.keys() {
+        // Generated lines are `const NAME = 1u;`, before the first file.
+        let body = module.find("\n//").map_or("", |at| &module[at..]);
+        let prologue = &module[..module.len() - body.len()];
+        let name = |line: &str| {
+            line.strip_prefix("const ").and_then(|l| l.split(' ').next()).map(str::to_string)
+        };
+        declared.extend(prologue.lines().map(|line| name(line).expect("a constant")));
+        let is_word = |c: char| c.is_alphanumeric() || c == '_';
+        let code = body.lines().map(|line| line.split("//").next().unwrap_or(""));
+        mentioned
+            .extend(code.flat_map(|line| line.split(move |c| !is_word(c))).map(str::to_string));
+    }
+    assert!(declared.contains("HEAD_DIM") && declared.contains("SOFTMAX_THREADS"));
+    idle.extend(declared.difference(&mentioned).cloned());
+    println!("{} files, {} constants", files().len(), declared.len());
+    assert!(idle.is_empty(), "not used by any module: {idle:?}");
+}
+
+/// A kernel's file opens with what a reader must know, and is short enough to be read.
+#[test]
+fn kernels_state_their_terms() {
+    let labels = ["Workgroup:", "Thread:", "Memory:", "Grid:", "Twin:"];
+    let mut kernels = BTreeSet::new();
+    for (name, text) in files() {
+        assert!(text.starts_with("// "), "{name}: no opening sentence");
+        assert!(text.lines().count() < 230, "{name} is too long");
+        assert!(text.lines().all(|line| line.len() <= 110), "{name}: a long line");
+        if !text.contains("@compute") {
+            continue;
+        }
+        assert!(text.contains(&format!("\nfn {name}(")), "{name}: entry point and file differ");
+        let header: Vec<_> = text.lines().take_while(|line| line.starts_with("//")).collect();
+        let mut at = 0;
+        for label in labels {
+            let line = header.iter().skip(at).position(|line| line[2..].trim().starts_with(label));
+            at += line.unwrap_or_else(|| panic!("{name}: no line {label}")) + 1;
+        }
+        assert!(header.iter().any(|line| line.starts_with("// Proof")), "{name}: no proof");
+        // The twin exists.
+        let twin = header[at - 1].split(':').nth(1).expect("a twin").trim();
+        let (file, function) = twin.split_once(", ").expect("a file and a function");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(file);
+        let source = std::fs::read_to_string(path).expect("the twin's file");
+        let function = format!("fn {}", function.trim_end_matches("()"));
+        assert!(source.contains(&function), "{name}: {file} has no {function}");
+        kernels.insert(name);
+    }
+    assert_eq!(
+        kernels.into_iter().collect::<Vec<_>>(),
+        ["flash", "merge", "scores", "softmax", "values"]
+    );
+}
