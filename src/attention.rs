@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::kernel::Module;
+use crate::buffers::Range;
+use crate::kernel::{Module, Slot};
 use crate::{Error, Plan, Problem, Tile, scope};
 
 /// How a plan computes attention.
@@ -113,6 +114,26 @@ pub(crate) struct Pipeline {
     pub layout: wgpu::BindGroupLayout,
 }
 
+impl Pipeline {
+    /// A dispatch with everything bound: each slot to its range.
+    pub fn dispatch<'a>(
+        &self,
+        device: &wgpu::Device,
+        grid: [u32; 3],
+        range: impl Fn(Slot) -> Range<'a>,
+    ) -> (wgpu::ComputePipeline, wgpu::BindGroup, [u32; 3]) {
+        let ranges: Vec<_> = self.module.slots.iter().map(|&slot| (slot, range(slot))).collect();
+        let entries: Vec<_> =
+            ranges.iter().map(|(slot, range)| range.entry(*slot as u32)).collect();
+        let bind_group = device.create_bind_group(&wgpu::BindGroupDescriptor {
+            label: Some(&format!("wgpu-attention {}", self.module.name)),
+            layout: &self.layout,
+            entries: &entries,
+        });
+        (self.pipeline.clone(), bind_group, grid)
+    }
+}
+
 impl Attention {
     /// For a device; compiles nothing.
     pub fn new(device: &wgpu::Device) -> Attention {
@@ -156,11 +177,17 @@ impl Attention {
     pub async fn plan_async(&self, problem: &Problem, choice: Choice) -> Result<Plan, Error> {
         let mut later = scope::Later::default();
         let plan = Plan::new(self, problem, choice, &mut later)?;
+        self.settle(later).await.map(|()| plan)
+    }
+
+    /// Waits for wgpu's word on new pipelines. If it refuses one, the cache forgets them all, so
+    /// that the next plan compiles anew.
+    pub(crate) async fn settle(&self, later: scope::Later) -> Result<(), Error> {
         let outcome = later.outcome().await;
         if outcome.is_err() {
             self.lock().clear();
         }
-        outcome.map(|()| plan)
+        outcome
     }
 
     pub(crate) fn device(&self) -> &wgpu::Device {
@@ -197,7 +224,7 @@ impl Attention {
 }
 
 fn compile(device: &wgpu::Device, module: Module) -> Pipeline {
-    let name = module.kernel.name();
+    let name = module.name;
     let label = format!("wgpu-attention {name}");
     let entries: Vec<_> = module
         .slots

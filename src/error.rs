@@ -64,9 +64,9 @@ pub enum Error {
     Length {
         /// The operand.
         operand: Operand,
-        /// Elements needed (bytes for [`Operand::Scratch`]).
+        /// Elements needed (bytes for working memory).
         need: u64,
-        /// Elements given (bytes for [`Operand::Scratch`]).
+        /// Elements given (bytes for working memory).
         got: u64,
     },
     /// An operand that the problem needs was not given.
@@ -135,7 +135,7 @@ impl std::fmt::Display for Error {
                 write!(f, "{operand} shape: need one that broadcasts to {need:?}, got {got:?}")
             }
             Error::Length { operand, need, got } => {
-                let unit = if *operand == Operand::Scratch { "bytes" } else { "elements" };
+                let unit = if operand.is_working_memory() { "bytes" } else { "elements" };
                 write!(f, "{operand}: need {need} {unit}, got {got}")
             }
             Error::Missing { operand } => write!(f, "{operand}: needed by this problem, not given"),

@@ -1,3 +1,4 @@
 //! Every kernel on a real adapter, against the CPU reference.
 
+mod layer;
 mod support;
