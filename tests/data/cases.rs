@@ -1,0 +1,197 @@
+//! The golden cases: inputs and expected results that did not come from this crate's code.
+
+use std::path::PathBuf;
+
+use safetensors::{Dtype, SafeTensors};
+use serde_json::Value;
+use wgpu_attention::{Align, Band, Inputs, Output, Problem, Shape};
+
+use super::tensor::read;
+
+/// One case that this crate can compute. The problem asks for LSE.
+pub struct Case {
+    pub name: String,
+    pub problem: Problem,
+    /// Numbers that are not finite: binds only the CPU reference.
+    pub nonfinite: bool,
+    q: Vec<f32>,
+    k: Vec<f32>,
+    v: Vec<f32>,
+    bias: Option<Vec<f32>>,
+    out: Vec<f64>,
+    /// Also right, where f32 has another answer.
+    out_f32: Option<Vec<f64>>,
+    lse: Vec<f64>,
+    out_tolerance: f64,
+    lse_tolerance: f64,
+}
+
+/// Every case of the index.
+pub struct Cases {
+    pub ready: Vec<Case>,
+    /// Names of those that need what this crate does not have yet, and what that is.
+    pub not_yet: Vec<(String, String)>,
+}
+
+impl Cases {
+    pub fn load() -> Cases {
+        let folder: PathBuf =
+            [env!("CARGO_MANIFEST_DIR"), "tests", "data", "cases"].iter().collect();
+        let index = std::fs::read(folder.join("index.json")).expect("tests/data/cases/index.json");
+        let index: Value = serde_json::from_slice(&index).expect("an index in JSON");
+        let mut cases = Cases { ready: Vec::new(), not_yet: Vec::new() };
+        for entry in index["cases"].as_array().expect("a list of cases") {
+            let name = text(&entry["name"]);
+            let file = std::fs::read(folder.join(text(&entry["file"])));
+            let file = file.unwrap_or_else(|error| panic!("{name}: {error}"));
+            let file = SafeTensors::deserialize(&file);
+            let file = file.unwrap_or_else(|error| panic!("{name}: {error}"));
+            match not_yet(entry, &file) {
+                Some(why) => cases.not_yet.push((name.into(), why)),
+                None => cases.ready.push(Case::new(entry, &file)),
+            }
+        }
+        cases
+    }
+}
+
+impl Case {
+    fn new(entry: &Value, file: &SafeTensors<'_>) -> Case {
+        let mut problem = problem(entry);
+        let bias = file.tensor("mask").ok().map(|mask| {
+            let shape: Vec<u32> = mask.shape().iter().map(|&n| n as u32).collect();
+            problem = problem.clone().bias_shape(&shape);
+            read(file, "mask")
+        });
+        let tags = entry["tags"].as_array().expect("a list of tags");
+        let tolerance = |part: &str| {
+            let value = &entry["suggested_atol_by_tensor"][part];
+            value.as_f64().expect("a tolerance")
+        };
+        let out_f32 = file
+            .tensor("out_f32")
+            .ok()
+            .map(|_| read::<f32>(file, "out_f32").into_iter().map(f64::from).collect());
+        Case {
+            name: text(&entry["name"]).into(),
+            problem,
+            nonfinite: tags.iter().any(|tag| tag == "nonfinite"),
+            q: read(file, "q"),
+            k: read(file, "k"),
+            v: read(file, "v"),
+            bias,
+            out: read(file, "out"),
+            out_f32,
+            lse: read(file, "lse"),
+            out_tolerance: tolerance("out"),
+            lse_tolerance: tolerance("lse"),
+        }
+    }
+
+    pub fn inputs(&self) -> Inputs<'_> {
+        let inputs = Inputs::new(&self.q, &self.k, &self.v);
+        match &self.bias {
+            Some(bias) => inputs.bias(bias),
+            None => inputs,
+        }
+    }
+
+    /// Nothing if the result is right, else what is wrong with it.
+    pub fn check(&self, output: &Output) -> Result<(), String> {
+        let wide = |x: &[f32]| x.iter().copied().map(f64::from).collect::<Vec<_>>();
+        let lse = output.lse.as_deref().ok_or("no LSE")?;
+        let [out, lse] = self.distance(&wide(&output.o), &wide(lse))?;
+        let (out_most, lse_most) = (self.out_tolerance, self.lse_tolerance);
+        if out > out_most || lse > lse_most {
+            return Err(format!(
+                "{}: out {out:.2e} (allowed {out_most:.2e}), LSE {lse:.2e} (allowed {lse_most:.2e})",
+                self.name
+            ));
+        }
+        Ok(())
+    }
+
+    /// How far output and LSE are from the expected ones, at most.
+    pub fn distance(&self, out: &[f64], lse: &[f64]) -> Result<[f64; 2], String> {
+        if out.len() != self.out.len() || lse.len() != self.lse.len() {
+            return Err(format!("{}: {} and {} numbers", self.name, out.len(), lse.len()));
+        }
+        let width = self.problem.shape().value_dim as usize;
+        let mut far = [0.0f64; 2];
+        for (row, out) in out.chunks(width).enumerate() {
+            let of = |all: &'_ [f64]| most(out, &all[row * width..][..width]);
+            let either = self.out_f32.as_deref().map_or(f64::INFINITY, of);
+            far[0] = far[0].max(of(&self.out).min(either));
+            if self.lse[row] == f64::NEG_INFINITY && out.iter().any(|&x| x != 0.0) {
+                return Err(format!("{}: row {row} has no key and is not 0", self.name));
+            }
+            if !self.out[row * width..][..width].iter().any(|x| x.is_nan()) {
+                far[1] = far[1].max(apart(lse[row], self.lse[row]));
+            }
+        }
+        Ok(far)
+    }
+}
+
+/// What a case needs that is not there yet.
+fn not_yet(entry: &Value, file: &SafeTensors<'_>) -> Option<String> {
+    let has = |name: &str| file.tensor(name).is_ok();
+    let boolean = file.tensor("mask").is_ok_and(|mask| mask.dtype() == Dtype::BOOL);
+    let needs = [
+        (boolean, "boolean mask"),
+        (has("alibi_slopes"), "ALiBi"),
+        (has("kv_lens"), "lengths per batch"),
+        (entry["params"].get("shift").is_some(), "explicit shift"),
+    ];
+    let needs: Vec<_> = needs.into_iter().filter(|need| need.0).map(|need| need.1).collect();
+    (!needs.is_empty()).then(|| needs.join(" and "))
+}
+
+fn problem(entry: &Value) -> Problem {
+    let size = |name: &str| {
+        let n = entry[name].as_u64().and_then(|n| u32::try_from(n).ok());
+        n.unwrap_or_else(|| panic!("no size {name}"))
+    };
+    let params = &entry["params"];
+    let bound = |name: &str| {
+        let n = params[name].as_i64().expect("a bound");
+        u32::try_from(n).ok() // -1 is open
+    };
+    let shape = Shape::self_attention(size("B"), size("Hq"), size("Nq"), size("Dk"))
+        .kv_heads(size("Hkv"))
+        .kv_len(size("Nk"))
+        .value_dim(size("Dv"));
+    let mut band = Band { left: bound("window_left"), right: bound("window_right") };
+    let causal = text(&params["causal"]);
+    let align = match causal {
+        "none" | "top_left" => Align::TopLeft,
+        "bottom_right" => Align::BottomRight,
+        other => panic!("causal: {other}"),
+    };
+    if causal != "none" {
+        band.right = Some(0);
+    }
+    let softcap = params["softcap"].as_f64().expect("a softcap") as f32;
+    let problem = Problem::new(shape).band(band).align(align).softcap(softcap).lse();
+    match params["scale"].as_f64() {
+        Some(scale) => problem.scale(scale as f32),
+        None => problem,
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("not a text: {value}"))
+}
+
+fn most(got: &[f64], want: &[f64]) -> f64 {
+    got.iter().zip(want).map(|(&got, &want)| apart(got, want)).fold(0.0, f64::max)
+}
+
+/// Infinite where one is NaN or infinite and the other is not the same.
+fn apart(got: f64, want: f64) -> f64 {
+    match got == want || (got.is_nan() && want.is_nan()) {
+        true => 0.0,
+        false if (got - want).is_finite() => (got - want).abs(),
+        false => f64::INFINITY,
+    }
+}
