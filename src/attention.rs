@@ -62,7 +62,8 @@ impl LoopLimit {
             LoopLimit::Unlimited => None,
             LoopLimit::Iterations(most) => Some(most),
             LoopLimit::Auto => {
-                let version = info.driver_info.strip_prefix("Mesa ").unwrap_or("");
+                // "Mesa 22.3.6 (LLVM ..)" on Vulkan, "4.5 (Core Profile) Mesa 22.3.6" on GL
+                let version = info.driver_info.split("Mesa ").nth(1).unwrap_or("");
                 let major = version.split('.').next().and_then(|n| n.parse::<u32>().ok());
                 let old = info.name.starts_with("llvmpipe") && major.is_none_or(|major| major < 23);
                 old.then_some(65_535)
@@ -288,6 +289,7 @@ mod tests {
             Some(65_535)
         );
         assert_eq!(limit("llvmpipe (LLVM 19.1.7, 256 bits)", "Mesa 25.0.7 (LLVM 19.1.7)"), None);
+        assert_eq!(limit("llvmpipe", "4.5 (Core Profile) Mesa 25.0.7"), None);
         assert_eq!(limit("llvmpipe", "something new"), Some(65_535));
         assert_eq!(limit("AMD Radeon", "Mesa 22.3.6"), None);
     }

@@ -8,8 +8,10 @@ use crate::problem::Span;
 use crate::scope::Scope;
 use crate::{Attention, Choice, Error, Method, Operand, Problem};
 
-/// Invocations of the kernels that walk rows.
+/// Invocations of the kernels that walk rows: fewer for short ones.
 const ROW_THREADS: u32 = 256;
+const SHORT_ROW_THREADS: u32 = 64;
+const SHORT_ROW: u32 = 1024;
 /// Partial results kept at a time; longer work is done in several rounds.
 const PARTIAL_BYTES: u64 = 64 << 20;
 /// Storage buffer offsets in scratch: a multiple of every legal alignment.
@@ -61,7 +63,8 @@ impl Plan {
             Method::Flash => Blocks::flash(problem, choice.tile, limits)?,
             Method::Staged => Blocks::staged(problem, limits)?,
         };
-        let row_threads = ROW_THREADS
+        let short = problem.shape.kv_len <= SHORT_ROW;
+        let row_threads = if short { SHORT_ROW_THREADS } else { ROW_THREADS }
             .min(limits.max_compute_invocations_per_workgroup)
             .min(limits.max_compute_workgroup_size_x);
         let row_threads = 1 << row_threads.max(1).ilog2();
