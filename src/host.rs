@@ -1,6 +1,7 @@
 //! A device, uploads and readback for programs that have no device of their own. A thin user of
 //! the public API; the only place that makes a device, submits, polls or maps.
 
+mod adapter;
 mod transfer;
 
 use crate::{
@@ -52,29 +53,7 @@ impl Gpu {
     /// # Errors
     /// [`Error::NoAdapter`], with what to install.
     pub async fn from_instance(instance: &wgpu::Instance) -> Result<Gpu, Error> {
-        let none = |why: String| {
-            Error::NoAdapter(format!(
-                "{why}. Install a driver: on Debian or Ubuntu `apt-get install \
-                 mesa-vulkan-drivers` brings one that needs no GPU"
-            ))
-        };
-        let adapter = match named(instance).await {
-            Some(adapter) => adapter,
-            None => {
-                let options = wgpu::RequestAdapterOptions {
-                    power_preference: wgpu::PowerPreference::HighPerformance,
-                    ..Default::default()
-                };
-                instance.request_adapter(&options).await.map_err(|error| none(error.to_string()))?
-            }
-        };
-        let descriptor = wgpu::DeviceDescriptor {
-            label: Some("wgpu-attention"),
-            required_limits: adapter.limits(),
-            ..Default::default()
-        };
-        let device = adapter.request_device(&descriptor).await;
-        let (device, queue) = device.map_err(|error| none(error.to_string()))?;
+        let (device, queue) = adapter::device(instance).await?;
         Ok(Gpu::from_device(device, queue))
     }
 
@@ -145,6 +124,15 @@ impl Gpu {
         inputs: Inputs<'_, T, C>,
         choice: Choice,
     ) -> Result<Output<T>, Error> {
+        self.explained(self.attend(problem, inputs, choice)).await
+    }
+
+    async fn attend<T: Scalar, C: Scalar>(
+        &self,
+        problem: &Problem,
+        inputs: Inputs<'_, T, C>,
+        choice: Choice,
+    ) -> Result<Output<T>, Error> {
         problem.validate()?;
         inputs.check(problem)?;
         let problem = problem.clone().separate();
@@ -198,6 +186,14 @@ impl Gpu {
         projection: &Projection,
         inputs: ProjectionInputs<'_>,
     ) -> Result<Vec<f32>, Error> {
+        self.explained(self.apply(projection, inputs)).await
+    }
+
+    async fn apply(
+        &self,
+        projection: &Projection,
+        inputs: ProjectionInputs<'_>,
+    ) -> Result<Vec<f32>, Error> {
         projection.validate()?;
         inputs.check(projection)?;
         let mut y = vec![0.0f32; projection.elements(Operand::Y) as usize];
@@ -245,6 +241,15 @@ impl Gpu {
         inputs: LayerInputs<'_>,
         choice: Choice,
     ) -> Result<LayerOutput, Error> {
+        self.explained(self.run_layer(layer, inputs, choice)).await
+    }
+
+    async fn run_layer(
+        &self,
+        layer: &MultiHead,
+        inputs: LayerInputs<'_>,
+        choice: Choice,
+    ) -> Result<LayerOutput, Error> {
         layer.validate()?;
         inputs.check(layer)?;
         let mut output = LayerOutput::zeros(layer);
@@ -273,16 +278,14 @@ impl Gpu {
         resident.run(|encoder| bound.encode_in(encoder), store).await?;
         Ok(output)
     }
-}
 
-#[cfg(not(target_family = "wasm"))]
-async fn named(instance: &wgpu::Instance) -> Option<wgpu::Adapter> {
-    let name = std::env::var("WGPU_ADAPTER_NAME").ok()?.to_lowercase();
-    let adapters = instance.enumerate_adapters(wgpu::Backends::all()).await;
-    adapters.into_iter().find(|adapter| adapter.get_info().name.to_lowercase().contains(&name))
-}
-
-#[cfg(target_family = "wasm")]
-async fn named(_: &wgpu::Instance) -> Option<wgpu::Adapter> {
-    None
+    /// wgpu reports calls on a lost device as invalid objects, if at all: says what it is.
+    async fn explained<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        match call.await {
+            Err(Error::Device(why)) if transfer::is_lost(&self.device) => {
+                Err(Error::DeviceLost(why))
+            }
+            outcome => outcome,
+        }
+    }
 }

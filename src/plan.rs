@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::attention::Pipeline;
-use crate::kernel::{Blocks, Kernel, Module, Variant, check_workgroup};
+use crate::kernel::{Blocks, Kernel, Module, Variant};
 use crate::problem::Span;
 use crate::scope::Scope;
 use crate::{Attention, Choice, Error, Method, Operand, Problem};
@@ -67,8 +67,8 @@ impl Plan {
         let row_threads = if short { SHORT_ROW_THREADS } else { ROW_THREADS }
             .min(limits.max_compute_invocations_per_workgroup)
             .min(limits.max_compute_workgroup_size_x);
+        let row_threads = row_threads.min(limits.max_compute_workgroup_storage_size / 8);
         let row_threads = 1 << row_threads.max(1).ilog2();
-        check_workgroup(row_threads, 8 * row_threads, limits)?;
 
         // The planner's side of the loop limit: keys in splits of a constant size.
         let sweep = if method == Method::Flash { Kernel::Flash } else { Kernel::Values };

@@ -46,7 +46,8 @@ pub fn attention<T: Scalar, C: Scalar>(
         [Operand::O, Operand::Lse, Operand::Scores, Operand::Weights].map(|x| problem.layout_of(x));
     let narrow = |to: &mut Option<Vec<f32>>, first: usize, from: &[f64]| {
         if let Some(to) = to {
-            to[first..first + from.len()].iter_mut().zip(from).for_each(|(t, f)| *t = *f as f32);
+            let to = to.iter_mut().skip(first);
+            to.zip(from).for_each(|(to, from)| *to = *from as f32);
         }
     };
     call.each_row(

@@ -130,3 +130,17 @@ fn wait(device: &wgpu::Device, submission: wgpu::SubmissionIndex) {
 /// Browsers poll by themselves.
 #[cfg(target_family = "wasm")]
 fn wait(_: &wgpu::Device, _: wgpu::SubmissionIndex) {}
+
+/// True if the device cannot even give a few bytes of mapped memory.
+pub(super) fn is_lost(device: &wgpu::Device) -> bool {
+    let probe = Later::default().run(device, || {
+        let buffer = device.create_buffer(&wgpu::BufferDescriptor {
+            label: Some("wgpu-attention probe"),
+            size: 4,
+            usage: wgpu::BufferUsages::COPY_SRC,
+            mapped_at_creation: true,
+        });
+        buffer.get_mapped_range_mut(..).is_err()
+    });
+    probe.unwrap_or(true)
+}

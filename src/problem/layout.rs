@@ -65,8 +65,9 @@ pub struct BiasLayout {
 pub(crate) struct Span {
     pub operand: Operand,
     pub offset: u32,
-    /// (count, stride) of batch, head, token and the last axis.
-    pub axes: [(u32, u32); 4],
+    /// (count, stride) of batch, head, token and the last axis. Wide, so that sizes which do not
+    /// fit are reported as they are.
+    pub axes: [(u32, u128); 4],
 }
 
 /// Element indices are u32 in the shaders.
@@ -82,8 +83,7 @@ impl Span {
         if self.is_empty() {
             return 0;
         }
-        let last: u128 =
-            self.axes.iter().map(|&(n, stride)| u128::from(n - 1) * u128::from(stride)).sum();
+        let last: u128 = self.axes.iter().map(|&(n, stride)| u128::from(n - 1) * stride).sum();
         u128::from(self.offset) + last + 1
     }
 
@@ -103,13 +103,14 @@ impl Span {
         if self.is_empty() {
             return Ok(());
         }
-        let mut covered = 1u64;
+        let mut covered = 1u128;
         for (count, stride) in self.rising() {
-            if u64::from(stride) < covered {
+            if stride < covered {
                 let need = "strides that keep its written rows apart";
-                return Err(Error::Stride { operand: self.operand, need, got: stride });
+                let got = u32::try_from(stride).unwrap_or(u32::MAX);
+                return Err(Error::Stride { operand: self.operand, need, got });
             }
-            covered += u64::from(count - 1) * u64::from(stride);
+            covered += u128::from(count - 1) * stride;
         }
         Ok(())
     }
@@ -127,16 +128,16 @@ impl Span {
         if a.1 <= b.0 || b.1 <= a.0 {
             return true;
         }
-        let strides = self.rising().into_iter().chain(other.rising()).map(|axis| u64::from(axis.1));
+        let strides = self.rising().into_iter().chain(other.rising()).map(|axis| axis.1);
         strides.filter(|&g| g > 1).any(|g| {
             let (a, b) = (self.residues(g), other.residues(g));
-            let fits = |x: (u64, u64), y: (u64, u64)| x.0 + x.1 <= y.0 && y.0 + y.1 <= x.0 + g;
+            let fits = |x: (u128, u128), y: (u128, u128)| x.0 + x.1 <= y.0 && y.0 + y.1 <= x.0 + g;
             fits(a, b) || fits(b, a)
         })
     }
 
     /// Axes along which something moves, in rising order of stride.
-    fn rising(&self) -> Vec<(u32, u32)> {
+    fn rising(&self) -> Vec<(u32, u128)> {
         let mut axes: Vec<_> = self.axes.into_iter().filter(|axis| axis.0 > 1).collect();
         axes.sort_by_key(|axis| axis.1);
         axes
@@ -147,10 +148,10 @@ impl Span {
     }
 
     /// First residue modulo g, and how many from there on may be touched.
-    fn residues(&self, g: u64) -> (u64, u64) {
-        let within = self.axes.iter().filter(|axis| axis.0 > 0 && u64::from(axis.1) % g != 0);
-        let width: u64 = within.map(|axis| u64::from(axis.0 - 1) * u64::from(axis.1)).sum();
-        (u64::from(self.offset) % g, width + 1)
+    fn residues(&self, g: u128) -> (u128, u128) {
+        let within = self.axes.iter().filter(|axis| axis.0 > 0 && axis.1 % g != 0);
+        let width: u128 = within.map(|axis| u128::from(axis.0 - 1) * axis.1).sum();
+        (u128::from(self.offset) % g, width + 1)
     }
 }
 
@@ -159,6 +160,7 @@ mod tests {
     use super::*;
 
     fn span(offset: u32, axes: [(u32, u32); 4]) -> Span {
+        let axes = axes.map(|(count, stride)| (count, stride.into()));
         Span { operand: Operand::O, offset, axes }
     }
 
@@ -182,8 +184,9 @@ mod tests {
                 for h in 0..s.axes[1].0 {
                     for t in 0..s.axes[2].0 {
                         for d in 0..s.axes[3].0 {
-                            let at = b * s.axes[0].1 + h * s.axes[1].1 + t * s.axes[2].1;
-                            all.push(s.offset + at + d * s.axes[3].1);
+                            let at = [b, h, t, d];
+                            let at = at.iter().zip(s.axes).map(|(&n, axis)| u128::from(n) * axis.1);
+                            all.push(u128::from(s.offset) + at.sum::<u128>());
                         }
                     }
                 }
@@ -216,7 +219,7 @@ mod tests {
                 injective += 1;
                 assert_eq!(unique.len(), x.len(), "{a:?}");
             }
-            assert_eq!(a.end(), x.iter().max().map_or(0, |&m| u128::from(m) + 1));
+            assert_eq!(a.end(), x.iter().max().map_or(0, |&m| m + 1));
         }
         assert!(apart > 100 && injective > 100);
     }

@@ -138,7 +138,7 @@ impl Problem {
             let span = self.span(operand);
             let [rows @ .., (inner, _)] = span.axes;
             let strides = rows.into_iter().filter(|axis| axis.0 > 1).map(|axis| axis.1);
-            strides.chain([span.offset, inner]).all(|n| n % 4 == 0)
+            strides.chain([span.offset.into(), inner.into()]).all(|n| n % 4 == 0)
         })
     }
 
@@ -165,16 +165,18 @@ impl Problem {
         let (heads, tokens, inner) = self.counts(operand);
         let counts = [self.shape.batch, heads, tokens, inner];
         let (offset, strides) = match (operand, self.bias_layout()) {
-            (Operand::Bias, Ok(Some(b))) => (b.offset, [b.batch, b.head, b.query, b.key]),
+            (Operand::Bias, Ok(Some(b))) => {
+                (b.offset, [b.batch, b.head, b.query, b.key].map(u128::from))
+            }
             _ if self.has_own_layout(operand) => {
                 let l = self.layout_of(operand);
-                (l.offset, [l.batch, l.head, l.token, 1])
+                (l.offset, [l.batch, l.head, l.token, 1].map(u128::from))
             }
-            // Contiguous: an extent that does not fit is reported as such, never wrapped.
+            // Contiguous, not wrapped: what does not fit is for `check_size` to see.
             _ => {
-                let size = |n: u32, m: u32| n.saturating_mul(m);
-                let head = size(tokens, inner);
-                (0, [size(heads, head), head, inner, 1])
+                let token = u128::from(inner);
+                let head = u128::from(tokens) * token;
+                (0, [u128::from(heads) * head, head, token, 1])
             }
         };
         Span { operand, offset, axes: std::array::from_fn(|axis| (counts[axis], strides[axis])) }

@@ -1,4 +1,5 @@
 //! Every kernel on a real adapter, against the CPU reference.
 
 mod layer;
+mod lesson;
 mod support;
