@@ -12,8 +12,13 @@ pub(super) async fn device(
              mesa-vulkan-drivers` brings one that needs no GPU"
         ))
     };
-    let adapter = match named(instance).await {
-        Some(adapter) => adapter,
+    let adapter = match wanted_name() {
+        Some(name) => {
+            let adapters = instance.enumerate_adapters(wgpu::Backends::all()).await;
+            let has = |a: &wgpu::Adapter| a.get_info().name.to_lowercase().contains(&name);
+            let found = adapters.into_iter().find(has);
+            found.ok_or_else(|| none(format!("WGPU_ADAPTER_NAME: no name contains {name:?}")))?
+        }
         None => {
             let options = wgpu::RequestAdapterOptions {
                 power_preference: wgpu::PowerPreference::HighPerformance,
@@ -31,14 +36,7 @@ pub(super) async fn device(
     device.map_err(|error| none(error.to_string()))
 }
 
-#[cfg(not(target_family = "wasm"))]
-async fn named(instance: &wgpu::Instance) -> Option<wgpu::Adapter> {
-    let name = std::env::var("WGPU_ADAPTER_NAME").ok()?.to_lowercase();
-    let adapters = instance.enumerate_adapters(wgpu::Backends::all()).await;
-    adapters.into_iter().find(|adapter| adapter.get_info().name.to_lowercase().contains(&name))
-}
-
-#[cfg(target_family = "wasm")]
-async fn named(_: &wgpu::Instance) -> Option<wgpu::Adapter> {
-    None
+/// From `WGPU_ADAPTER_NAME`, in lower case.
+fn wanted_name() -> Option<String> {
+    std::env::var("WGPU_ADAPTER_NAME").ok().map(|name| name.to_lowercase())
 }
