@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::kernel::Module;
+use crate::buffers::Range;
+use crate::kernel::{Module, Slot};
 use crate::{Error, Plan, Problem, Tile, scope};
 
 /// How a plan computes attention.
@@ -61,7 +62,8 @@ impl LoopLimit {
             LoopLimit::Unlimited => None,
             LoopLimit::Iterations(most) => Some(most),
             LoopLimit::Auto => {
-                let version = info.driver_info.strip_prefix("Mesa ").unwrap_or("");
+                // "Mesa 22.3.6 (LLVM ..)" on Vulkan, "4.5 (Core Profile) Mesa 22.3.6" on GL
+                let version = info.driver_info.split("Mesa ").nth(1).unwrap_or("");
                 let major = version.split('.').next().and_then(|n| n.parse::<u32>().ok());
                 let old = info.name.starts_with("llvmpipe") && major.is_none_or(|major| major < 23);
                 old.then_some(65_535)
@@ -113,6 +115,26 @@ pub(crate) struct Pipeline {
     pub layout: wgpu::BindGroupLayout,
 }
 
+impl Pipeline {
+    /// A dispatch with everything bound: each slot to its range.
+    pub fn dispatch<'a>(
+        &self,
+        device: &wgpu::Device,
+        grid: [u32; 3],
+        range: impl Fn(Slot) -> Range<'a>,
+    ) -> (wgpu::ComputePipeline, wgpu::BindGroup, [u32; 3]) {
+        let ranges: Vec<_> = self.module.slots.iter().map(|&slot| (slot, range(slot))).collect();
+        let entries: Vec<_> =
+            ranges.iter().map(|(slot, range)| range.entry(*slot as u32)).collect();
+        let bind_group = device.create_bind_group(&wgpu::BindGroupDescriptor {
+            label: Some(&format!("wgpu-attention {}", self.module.name)),
+            layout: &self.layout,
+            entries: &entries,
+        });
+        (self.pipeline.clone(), bind_group, grid)
+    }
+}
+
 impl Attention {
     /// For a device; compiles nothing.
     pub fn new(device: &wgpu::Device) -> Attention {
@@ -156,11 +178,17 @@ impl Attention {
     pub async fn plan_async(&self, problem: &Problem, choice: Choice) -> Result<Plan, Error> {
         let mut later = scope::Later::default();
         let plan = Plan::new(self, problem, choice, &mut later)?;
+        self.settle(later).await.map(|()| plan)
+    }
+
+    /// Waits for wgpu's word on new pipelines. If it refuses one, the cache forgets them all, so
+    /// that the next plan compiles anew.
+    pub(crate) async fn settle(&self, later: scope::Later) -> Result<(), Error> {
         let outcome = later.outcome().await;
         if outcome.is_err() {
             self.lock().clear();
         }
-        outcome.map(|()| plan)
+        outcome
     }
 
     pub(crate) fn device(&self) -> &wgpu::Device {
@@ -197,7 +225,7 @@ impl Attention {
 }
 
 fn compile(device: &wgpu::Device, module: Module) -> Pipeline {
-    let name = module.kernel.name();
+    let name = module.name;
     let label = format!("wgpu-attention {name}");
     let entries: Vec<_> = module
         .slots
@@ -261,6 +289,7 @@ mod tests {
             Some(65_535)
         );
         assert_eq!(limit("llvmpipe (LLVM 19.1.7, 256 bits)", "Mesa 25.0.7 (LLVM 19.1.7)"), None);
+        assert_eq!(limit("llvmpipe", "4.5 (Core Profile) Mesa 25.0.7"), None);
         assert_eq!(limit("llvmpipe", "something new"), Some(65_535));
         assert_eq!(limit("AMD Radeon", "Mesa 22.3.6"), None);
     }

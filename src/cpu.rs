@@ -5,8 +5,12 @@
 //! error comes from the method and which from the device.
 
 mod flash;
+mod multi_head;
 mod naive;
+mod project;
 mod rows;
 
 pub use flash::flash;
+pub use multi_head::multi_head;
 pub use naive::{Row, attention, row};
+pub use project::project;

@@ -44,7 +44,7 @@ impl Plan {
         let dispatch = |step: &crate::plan::Step| {
             let module = &step.pipeline.module;
             Dispatch {
-                kernel: module.kernel.name(),
+                kernel: module.name,
                 wgsl: module.wgsl.clone(),
                 bindings: module.slots.iter().map(|&slot| slot as u32).collect(),
                 invocations: module.threads,

@@ -64,9 +64,9 @@ pub enum Error {
     Length {
         /// The operand.
         operand: Operand,
-        /// Elements needed (bytes for [`Operand::Scratch`]).
+        /// Elements needed (bytes for working memory).
         need: u64,
-        /// Elements given (bytes for [`Operand::Scratch`]).
+        /// Elements given (bytes for working memory).
         got: u64,
     },
     /// An operand that the problem needs was not given.
@@ -101,7 +101,7 @@ pub enum Error {
     Limit {
         /// The limit, by its name in [`wgpu::Limits`] where it has one.
         what: &'static str,
-        /// What the call needs.
+        /// What the call needs: bytes for memory and operands, else a number.
         need: u64,
         /// What the device allows.
         got: u64,
@@ -114,6 +114,18 @@ pub enum Error {
     /// buffer of another device, or memory ran out. wgpu's own words.
     Device(String),
 }
+
+/// The limits that are not in bytes.
+const COUNTED: [&str; 8] = [
+    "max_compute_invocations_per_workgroup",
+    "max_storage_buffers_per_shader_stage",
+    "max_uniform_buffers_per_shader_stage",
+    "max_bindings_per_bind_group",
+    "max_bind_groups",
+    "workgroups",
+    "value_dim of the fused kernel",
+    "loop iterations of one invocation",
+];
 
 impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -135,7 +147,7 @@ impl std::fmt::Display for Error {
                 write!(f, "{operand} shape: need one that broadcasts to {need:?}, got {got:?}")
             }
             Error::Length { operand, need, got } => {
-                let unit = if *operand == Operand::Scratch { "bytes" } else { "elements" };
+                let unit = if operand.is_working_memory() { "bytes" } else { "elements" };
                 write!(f, "{operand}: need {need} {unit}, got {got}")
             }
             Error::Missing { operand } => write!(f, "{operand}: needed by this problem, not given"),
@@ -149,7 +161,8 @@ impl std::fmt::Display for Error {
                 write!(f, "{operand} shares memory with {other}: need {need}")
             }
             Error::Limit { what, need, got } => {
-                write!(f, "{what}: need {need}, the device allows {got}")
+                let unit = if COUNTED.contains(what) { "" } else { " bytes" };
+                write!(f, "{what}: need {need}{unit}, the device allows {got}")
             }
             Error::NoAdapter(why) => write!(f, "no usable GPU adapter: {why}"),
             Error::DeviceLost(why) => write!(f, "device lost: {why}"),

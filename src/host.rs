@@ -1,10 +1,14 @@
 //! A device, uploads and readback for programs that have no device of their own. A thin user of
 //! the public API; the only place that makes a device, submits, polls or maps.
 
-use futures_intrusive::channel::shared::{OneshotReceiver, oneshot_channel};
+mod adapter;
+mod transfer;
 
-use crate::scope::{Later, Scope};
-use crate::{Attention, Buffers, Choice, Error, Inputs, Operand, Output, Problem, Scalar};
+use crate::{
+    Attention, Choice, Error, Inputs, LayerInputs, LayerOutput, MultiHead, Operand, Output,
+    Problem, Projection, ProjectionInputs, Scalar,
+};
+use transfer::Resident;
 
 /// A device for host calls: slices in, vectors out.
 ///
@@ -22,13 +26,6 @@ pub struct Gpu {
     device: wgpu::Device,
     queue: wgpu::Queue,
     attention: Attention,
-}
-
-/// A result on its way back: the staging buffer, and the word that it is mapped.
-struct Readback {
-    operand: Operand,
-    staging: wgpu::Buffer,
-    mapped: OneshotReceiver<Result<(), wgpu::BufferAsyncError>>,
 }
 
 impl Gpu {
@@ -56,29 +53,7 @@ impl Gpu {
     /// # Errors
     /// [`Error::NoAdapter`], with what to install.
     pub async fn from_instance(instance: &wgpu::Instance) -> Result<Gpu, Error> {
-        let none = |why: String| {
-            Error::NoAdapter(format!(
-                "{why}. Install a driver: on Debian or Ubuntu `apt-get install \
-                 mesa-vulkan-drivers` brings one that needs no GPU"
-            ))
-        };
-        let adapter = match named(instance).await {
-            Some(adapter) => adapter,
-            None => {
-                let options = wgpu::RequestAdapterOptions {
-                    power_preference: wgpu::PowerPreference::HighPerformance,
-                    ..Default::default()
-                };
-                instance.request_adapter(&options).await.map_err(|error| none(error.to_string()))?
-            }
-        };
-        let descriptor = wgpu::DeviceDescriptor {
-            label: Some("wgpu-attention"),
-            required_limits: adapter.limits(),
-            ..Default::default()
-        };
-        let device = adapter.request_device(&descriptor).await;
-        let (device, queue) = device.map_err(|error| none(error.to_string()))?;
+        let (device, queue) = adapter::device(instance).await?;
         Ok(Gpu::from_device(device, queue))
     }
 
@@ -149,6 +124,15 @@ impl Gpu {
         inputs: Inputs<'_, T, C>,
         choice: Choice,
     ) -> Result<Output<T>, Error> {
+        self.explained(self.attend(problem, inputs, choice)).await
+    }
+
+    async fn attend<T: Scalar, C: Scalar>(
+        &self,
+        problem: &Problem,
+        inputs: Inputs<'_, T, C>,
+        choice: Choice,
+    ) -> Result<Output<T>, Error> {
         problem.validate()?;
         inputs.check(problem)?;
         let problem = problem.clone().separate();
@@ -157,137 +141,151 @@ impl Gpu {
         if output.o.is_empty() {
             return Ok(output);
         }
-        let mut scope = Later::default();
-        let mut buffers = self.upload(&problem, inputs, &mut scope)?;
-        let written = problem.operands().into_iter().filter(|o| o.is_written());
-        let written: Vec<_> = written.map(|o| (o, 4 * problem.elements(o))).collect();
-        for &(operand, bytes) in &written {
-            buffers.push((operand, self.buffer(operand, bytes, &mut scope)?));
+        let size = |operand| 4 * problem.elements(operand);
+        let mut resident = Resident::new(self);
+        resident.input(Operand::Q, bytemuck::cast_slice(inputs.q), size(Operand::Q))?;
+        resident.input(Operand::K, bytemuck::cast_slice(inputs.k), size(Operand::K))?;
+        resident.input(Operand::V, bytemuck::cast_slice(inputs.v), size(Operand::V))?;
+        if let Some(bias) = inputs.bias {
+            resident.input(Operand::Bias, bytemuck::cast_slice(bias), size(Operand::Bias))?;
         }
-        buffers.push((
-            Operand::Scratch,
-            self.buffer(Operand::Scratch, plan.scratch_bytes(), &mut scope)?,
-        ));
-        // An allocation that failed must be known before its buffer is used.
-        scope.outcome().await?;
-        let given =
-            buffers.iter().fold(Buffers::default(), |all, (o, buffer)| all.with(*o, buffer));
-        let bound = plan.bind_async(given).await?;
-
-        let mut scope = Later::default();
-        let (readbacks, submission) = scope.run(&self.device, || {
-            let mut encoder = self.device.create_command_encoder(&Default::default());
-            bound.encode_in(&mut encoder);
-            let sources = buffers.iter().filter(|(o, buffer)| o.is_written() && buffer.size() > 0);
-            let staged: Vec<_> =
-                sources.map(|(o, buffer)| (*o, self.stage(&mut encoder, buffer))).collect();
-            let submission = self.queue.submit([encoder.finish()]);
-            let readback = |(operand, staging): (Operand, wgpu::Buffer)| {
-                let (sender, mapped) = oneshot_channel();
-                staging.map_async(wgpu::MapMode::Read, .., move |result| {
-                    let _ = sender.send(result); // Nobody waits any more: nothing to do.
-                });
-                Readback { operand, staging, mapped }
-            };
-            (staged.into_iter().map(readback).collect::<Vec<_>>(), submission)
-        })?;
-        scope.outcome().await?;
-        wait(&self.device, submission);
-        for readback in readbacks {
-            match readback.mapped.receive().await {
-                Some(Ok(())) => {}
-                Some(Err(error)) => return Err(Error::DeviceLost(error.to_string())),
-                None => return Err(Error::DeviceLost("the device dropped a readback".into())),
-            }
-            let view = readback.staging.get_mapped_range(..);
-            let view = view.map_err(|error| Error::Device(error.to_string()))?;
-            if let Some(bytes) = output.bytes_mut(readback.operand) {
-                let length = bytes.len();
-                bytes.copy_from_slice(&view[..length]);
-            }
+        for operand in problem.operands().into_iter().filter(|o| o.is_written()) {
+            resident.memory(operand, size(operand))?;
         }
+        resident.memory(Operand::Scratch, plan.scratch_bytes())?;
+        let bound = plan.bind_async(resident.ready().await?).await?;
+        let store = |operand, bytes: &[u8]| {
+            if let Some(part) = output.bytes_mut(operand) {
+                part.copy_from_slice(&bytes[..part.len()]);
+            }
+        };
+        resident.run(|encoder| bound.encode_in(encoder), store).await?;
         Ok(output)
     }
 
-    fn upload<T: Scalar, C: Scalar>(
+    /// The signature and the results of [`cpu::project`](crate::cpu::project), computed on the GPU.
+    ///
+    /// # Errors
+    /// As [`cpu::project`](crate::cpu::project); [`Error::Limit`], [`Error::DeviceLost`],
+    /// [`Error::Device`].
+    #[cfg(not(target_family = "wasm"))]
+    pub fn project(
         &self,
-        problem: &Problem,
-        inputs: Inputs<'_, T, C>,
-        scope: &mut Later,
-    ) -> Result<Vec<(Operand, wgpu::Buffer)>, Error> {
-        let mut given: Vec<(Operand, &[u8])> = vec![
-            (Operand::Q, bytemuck::cast_slice(inputs.q)),
-            (Operand::K, bytemuck::cast_slice(inputs.k)),
-            (Operand::V, bytemuck::cast_slice(inputs.v)),
-        ];
-        given.extend(inputs.bias.map(|bias| (Operand::Bias, bytemuck::cast_slice(bias))));
-        let mut buffers = Vec::new();
-        for (operand, bytes) in given {
-            let bytes = &bytes[..4 * problem.elements(operand) as usize];
-            let buffer = self.buffer(operand, bytes.len() as u64, scope)?;
-            if !bytes.is_empty() {
-                scope.run(&self.device, || self.queue.write_buffer(&buffer, 0, bytes))?;
+        projection: &Projection,
+        inputs: ProjectionInputs<'_>,
+    ) -> Result<Vec<f32>, Error> {
+        pollster::block_on(self.project_async(projection, inputs))
+    }
+
+    /// As `Gpu::project`, for async programs and browsers.
+    ///
+    /// # Errors
+    /// As `Gpu::project`.
+    pub async fn project_async(
+        &self,
+        projection: &Projection,
+        inputs: ProjectionInputs<'_>,
+    ) -> Result<Vec<f32>, Error> {
+        self.explained(self.apply(projection, inputs)).await
+    }
+
+    async fn apply(
+        &self,
+        projection: &Projection,
+        inputs: ProjectionInputs<'_>,
+    ) -> Result<Vec<f32>, Error> {
+        projection.validate()?;
+        inputs.check(projection)?;
+        let mut y = vec![0.0f32; projection.elements(Operand::Y) as usize];
+        let plan = self.attention.plan_projection_async(projection).await?;
+        if y.is_empty() {
+            return Ok(y);
+        }
+        let mut resident = Resident::new(self);
+        for (operand, slice) in inputs.given() {
+            if let Some(slice) = slice {
+                let size = 4 * projection.elements(operand);
+                resident.input(operand, bytemuck::cast_slice(slice), size)?;
             }
-            buffers.push((operand, buffer));
         }
-        Ok(buffers)
+        resident.memory(Operand::Y, 4 * y.len() as u64)?;
+        let bound = plan.bind_async(resident.ready().await?).await?;
+        let store = |_, bytes: &[u8]| bytemuck::cast_slice_mut(&mut y).copy_from_slice(bytes);
+        resident.run(|encoder| bound.encode_in(encoder), store).await?;
+        Ok(y)
     }
 
-    fn buffer(
+    /// The signature and the results of [`cpu::multi_head`](crate::cpu::multi_head), computed on
+    /// the GPU in one submit.
+    ///
+    /// # Errors
+    /// As [`cpu::multi_head`](crate::cpu::multi_head); [`Error::Limit`], [`Error::DeviceLost`],
+    /// [`Error::Device`].
+    #[cfg(not(target_family = "wasm"))]
+    pub fn multi_head(
         &self,
-        operand: Operand,
-        size: u64,
-        scope: &mut Later,
-    ) -> Result<wgpu::Buffer, Error> {
-        let most = self.device.limits().max_buffer_size;
-        if size > most {
-            return Err(Error::Limit { what: operand.name(), need: size, got: most });
+        layer: &MultiHead,
+        inputs: LayerInputs<'_>,
+    ) -> Result<LayerOutput, Error> {
+        pollster::block_on(self.multi_head_async(layer, inputs, Choice::default()))
+    }
+
+    /// As `Gpu::multi_head`, with the method of the attention by hand, for async programs and
+    /// browsers.
+    ///
+    /// # Errors
+    /// As `Gpu::multi_head`.
+    pub async fn multi_head_async(
+        &self,
+        layer: &MultiHead,
+        inputs: LayerInputs<'_>,
+        choice: Choice,
+    ) -> Result<LayerOutput, Error> {
+        self.explained(self.run_layer(layer, inputs, choice)).await
+    }
+
+    async fn run_layer(
+        &self,
+        layer: &MultiHead,
+        inputs: LayerInputs<'_>,
+        choice: Choice,
+    ) -> Result<LayerOutput, Error> {
+        layer.validate()?;
+        inputs.check(layer)?;
+        let mut output = LayerOutput::zeros(layer);
+        let plan = self.attention.plan_multi_head_async(layer, choice).await?;
+        if output.y.is_empty() {
+            return Ok(output);
         }
-        scope.run(&self.device, || {
-            self.device.create_buffer(&wgpu::BufferDescriptor {
-                label: Some(&format!("wgpu-attention {operand}")),
-                size,
-                usage: wgpu::BufferUsages::STORAGE
-                    | wgpu::BufferUsages::COPY_SRC
-                    | wgpu::BufferUsages::COPY_DST,
-                mapped_at_creation: false,
-            })
-        })
+        let size = |operand| 4 * layer.elements(operand);
+        let mut resident = Resident::new(self);
+        for (operand, slice) in inputs.given() {
+            if let Some(slice) = slice {
+                resident.input(operand, bytemuck::cast_slice(slice), size(operand))?;
+            }
+        }
+        for operand in layer.operands().into_iter().filter(|o| o.is_written()) {
+            resident.memory(operand, size(operand))?;
+        }
+        resident.memory(Operand::Projected, plan.projected_bytes())?;
+        resident.memory(Operand::Scratch, plan.scratch_bytes())?;
+        let bound = plan.bind_async(resident.ready().await?).await?;
+        let store = |operand, bytes: &[u8]| {
+            if let Some(part) = output.bytes_mut(operand) {
+                part.copy_from_slice(&bytes[..part.len()]);
+            }
+        };
+        resident.run(|encoder| bound.encode_in(encoder), store).await?;
+        Ok(output)
     }
 
-    fn stage(&self, encoder: &mut wgpu::CommandEncoder, source: &wgpu::Buffer) -> wgpu::Buffer {
-        let staging = self.device.create_buffer(&wgpu::BufferDescriptor {
-            label: Some("wgpu-attention readback"),
-            size: source.size(),
-            usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
-            mapped_at_creation: false,
-        });
-        encoder.copy_buffer_to_buffer(source, 0, &staging, 0, source.size());
-        staging
+    /// wgpu reports calls on a lost device as invalid objects, if at all: says what it is.
+    async fn explained<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        match call.await {
+            Err(Error::Device(why)) if transfer::is_lost(&self.device) => {
+                Err(Error::DeviceLost(why))
+            }
+            outcome => outcome,
+        }
     }
 }
-
-#[cfg(not(target_family = "wasm"))]
-async fn named(instance: &wgpu::Instance) -> Option<wgpu::Adapter> {
-    let name = std::env::var("WGPU_ADAPTER_NAME").ok()?.to_lowercase();
-    let adapters = instance.enumerate_adapters(wgpu::Backends::all()).await;
-    adapters.into_iter().find(|adapter| adapter.get_info().name.to_lowercase().contains(&name))
-}
-
-#[cfg(target_family = "wasm")]
-async fn named(_: &wgpu::Instance) -> Option<wgpu::Adapter> {
-    None
-}
-
-/// A mapping is only reported while someone polls: here a thread, so that no executor is blocked.
-/// If the device is lost, the mapping itself reports it.
-#[cfg(not(target_family = "wasm"))]
-fn wait(device: &wgpu::Device, submission: wgpu::SubmissionIndex) {
-    let device = device.clone();
-    let poll = wgpu::PollType::Wait { submission_index: Some(submission), timeout: None };
-    std::thread::spawn(move || device.poll(poll));
-}
-
-/// Browsers poll by themselves.
-#[cfg(target_family = "wasm")]
-fn wait(_: &wgpu::Device, _: wgpu::SubmissionIndex) {}

@@ -6,8 +6,9 @@
 mod loops;
 mod tile;
 
-pub(crate) use tile::Blocks;
+pub(crate) use loops::check_loops;
 pub use tile::Tile;
+pub(crate) use tile::{Blocks, check_workgroup};
 
 use crate::{Method, Operand, Problem};
 
@@ -26,15 +27,25 @@ pub(crate) enum Slot {
     Weights = 9,
     Arena = 10,
     Scratch = 11,
+    X = 12,
+    W = 13,
+    B = 14,
+    Residual = 15,
+    Y = 16,
 }
 
 impl Slot {
     pub fn kind(self) -> wgpu::BufferBindingType {
         match self {
             Slot::Problem | Slot::Lengths => wgpu::BufferBindingType::Uniform,
-            Slot::Q | Slot::K | Slot::V | Slot::Bias => {
-                wgpu::BufferBindingType::Storage { read_only: true }
-            }
+            Slot::Q
+            | Slot::K
+            | Slot::V
+            | Slot::Bias
+            | Slot::X
+            | Slot::W
+            | Slot::B
+            | Slot::Residual => wgpu::BufferBindingType::Storage { read_only: true },
             _ => wgpu::BufferBindingType::Storage { read_only: false },
         }
     }
@@ -43,8 +54,9 @@ impl Slot {
         matches!(self, Slot::Problem | Slot::Lengths)
     }
 
-    pub fn of(operand: Operand) -> Slot {
-        match operand {
+    /// The slot of an operand that kernels bind by itself.
+    pub fn of(operand: Operand) -> Option<Slot> {
+        Some(match operand {
             Operand::Q => Slot::Q,
             Operand::K => Slot::K,
             Operand::V => Slot::V,
@@ -55,7 +67,13 @@ impl Slot {
             Operand::Weights => Slot::Weights,
             Operand::Arena => Slot::Arena,
             Operand::Scratch => Slot::Scratch,
-        }
+            Operand::X => Slot::X,
+            Operand::W => Slot::W,
+            Operand::B => Slot::B,
+            Operand::Residual => Slot::Residual,
+            Operand::Y => Slot::Y,
+            _ => return None,
+        })
     }
 }
 
@@ -72,7 +90,8 @@ pub(crate) enum Kernel {
 /// A complete WGSL module.
 #[derive(Clone, Debug)]
 pub(crate) struct Module {
-    pub kernel: Kernel,
+    /// The entry point, and the label.
+    pub name: &'static str,
     pub wgsl: String,
     pub slots: Vec<Slot>,
     pub threads: u32,
@@ -93,11 +112,13 @@ pub(crate) struct Variant {
     pub row_threads: u32,
 }
 
+/// The text of a file in `shaders/`.
 macro_rules! shader {
     ($name:literal) => {
-        include_str!(concat!("../shaders/", $name, ".wgsl"))
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/shaders/", $name, ".wgsl"))
     };
 }
+pub(crate) use shader;
 
 impl Kernel {
     pub const fn name(self) -> &'static str {
@@ -128,7 +149,7 @@ impl Kernel {
         let blocks = &variant.blocks;
         let (threads, workgroup_bytes) = match self {
             Kernel::Scores => {
-                parts.tensors(&[Operand::Q, Operand::K]);
+                parts.tensors(&[Slot::Q, Slot::K]);
                 parts.bias();
                 parts.scores(variant.scores_in);
                 (blocks.threads(), blocks.scores_bytes())
@@ -146,13 +167,13 @@ impl Kernel {
                 (variant.row_threads, 8 * variant.row_threads)
             }
             Kernel::Values => {
-                parts.tensors(&[Operand::V]);
+                parts.tensors(&[Slot::V]);
                 parts.weights(variant.weights_in);
                 parts.output(variant.splits > 1, false);
                 (blocks.threads(), blocks.values_bytes())
             }
             Kernel::Flash => {
-                parts.tensors(&[Operand::Q, Operand::K, Operand::V]);
+                parts.tensors(&[Slot::Q, Slot::K, Slot::V]);
                 parts.bias();
                 parts.files.push(shader!("four_scores"));
                 parts.output(variant.splits > 1, true);
@@ -170,7 +191,7 @@ impl Kernel {
         parts.slots.sort_unstable();
         parts.slots.dedup();
         let wgsl = prologue(problem, variant) + &parts.files.join("\n");
-        Module { kernel: self, wgsl, slots: parts.slots, threads, workgroup_bytes }
+        Module { name: self.name(), wgsl, slots: parts.slots, threads, workgroup_bytes }
     }
 }
 
@@ -196,7 +217,7 @@ impl Parts<'_> {
         }
     }
 
-    fn tensors(&mut self, used: &[Operand]) {
+    fn tensors(&mut self, used: &[Slot]) {
         if self.problem.is_arena() {
             self.files.extend([shader!("storage_arena"), shader!("gather")]);
         } else if self.problem.is_quads() {
@@ -204,9 +225,8 @@ impl Parts<'_> {
         } else {
             self.files.extend([shader!("storage_words"), shader!("gather")]);
         }
-        for &operand in used {
-            self.slots.push(if self.problem.is_arena() { Slot::Arena } else { Slot::of(operand) });
-        }
+        let own = |&slot: &Slot| if self.problem.is_arena() { Slot::Arena } else { slot };
+        self.slots.extend(used.iter().map(own));
     }
 
     fn bias(&mut self) {
@@ -268,5 +288,9 @@ fn prologue(problem: &Problem, variant: &Variant) -> String {
         ("SOFTMAX_THREADS", variant.row_threads),
         ("MERGE_THREADS", variant.row_threads),
     ];
+    self::constants(&constants)
+}
+
+pub(crate) fn constants(constants: &[(&str, u32)]) -> String {
     constants.iter().map(|(name, value)| format!("const {name} = {value}u;\n")).collect()
 }

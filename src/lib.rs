@@ -62,30 +62,36 @@
 
 mod attention;
 mod bind;
+mod buffers;
 pub mod cpu;
 mod describe;
 mod error;
 #[cfg(feature = "host")]
 mod host;
 mod kernel;
+mod multi_head;
 mod plan;
 mod problem;
+mod project;
 mod scope;
 mod tensors;
 mod uniform;
 
 pub use attention::{Attention, Choice, LoopLimit, Method, Options};
-pub use bind::{Bound, Buffers};
+pub use bind::Bound;
+pub use buffers::Buffers;
 pub use describe::{Description, Dispatch};
 pub use error::Error;
 #[cfg(feature = "host")]
 pub use host::Gpu;
 pub use kernel::Tile;
+pub use multi_head::{MultiHead, MultiHeadBound, MultiHeadPlan};
 pub use plan::Plan;
 pub use problem::{
     Align, Band, BiasLayout, Element, Group, Layout, Operand, Outputs, Problem, Shape,
 };
-pub use tensors::{Inputs, Output, Scalar};
+pub use project::{Projection, ProjectionBound, ProjectionPlan, Rows};
+pub use tensors::{Inputs, LayerInputs, LayerOutput, Output, ProjectionInputs, Scalar};
 /// The version of wgpu whose devices and buffers this crate takes.
 pub use wgpu;
 

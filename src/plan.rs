@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use crate::attention::Pipeline;
-use crate::kernel::{Blocks, Kernel, Variant};
+use crate::kernel::{Blocks, Kernel, Module, Variant};
 use crate::problem::Span;
 use crate::scope::Scope;
 use crate::{Attention, Choice, Error, Method, Operand, Problem};
 
-/// Invocations of the kernels that walk rows.
+/// Invocations of the kernels that walk rows: fewer for short ones.
 const ROW_THREADS: u32 = 256;
+const SHORT_ROW_THREADS: u32 = 64;
+const SHORT_ROW: u32 = 1024;
 /// Partial results kept at a time; longer work is done in several rounds.
 const PARTIAL_BYTES: u64 = 64 << 20;
 /// Storage buffer offsets in scratch: a multiple of every legal alignment.
@@ -61,7 +63,8 @@ impl Plan {
             Method::Flash => Blocks::flash(problem, choice.tile, limits)?,
             Method::Staged => Blocks::staged(problem, limits)?,
         };
-        let row_threads = ROW_THREADS
+        let short = problem.shape.kv_len <= SHORT_ROW;
+        let row_threads = if short { SHORT_ROW_THREADS } else { ROW_THREADS }
             .min(limits.max_compute_invocations_per_workgroup)
             .min(limits.max_compute_workgroup_size_x);
         let row_threads = row_threads.min(limits.max_compute_workgroup_storage_size / 8);
@@ -165,16 +168,8 @@ impl Inner {
         scope: &mut impl Scope,
     ) -> Result<(), Error> {
         let module = kernel.module(&self.problem, &self.variant);
-        let storage = module.slots.len() as u32
-            - module.slots.iter().filter(|s| s.is_uniform()).count() as u32;
+        check_storage_buffers(&module, self.attention.limits())?;
         let limits = self.attention.limits();
-        if storage > limits.max_storage_buffers_per_shader_stage {
-            return Err(Error::Limit {
-                what: "max_storage_buffers_per_shader_stage",
-                need: storage.into(),
-                got: limits.max_storage_buffers_per_shader_stage.into(),
-            });
-        }
         let grid = fold(first_tile + groups, groups, limits.max_compute_workgroups_per_dimension)?;
         let pipeline = self.attention.pipeline(module, scope)?;
         let (first_tile, tiles, groups) = (first_tile as u32, tiles as u32, groups as u32);
@@ -220,7 +215,7 @@ fn check_bindings(problem: &Problem, limits: &wgpu::Limits) -> Result<(), Error>
             2,
             limits.max_uniform_buffers_per_shader_stage.into(),
         ),
-        ("max_bindings_per_bind_group", 12, limits.max_bindings_per_bind_group.into()),
+        ("max_bindings_per_bind_group", 17, limits.max_bindings_per_bind_group.into()),
         ("max_bind_groups", 1, limits.max_bind_groups.into()),
     ];
     for (what, need, got) in needs {
@@ -231,17 +226,28 @@ fn check_bindings(problem: &Problem, limits: &wgpu::Limits) -> Result<(), Error>
     Ok(())
 }
 
+pub(crate) fn check_storage_buffers(module: &Module, limits: &wgpu::Limits) -> Result<(), Error> {
+    let need = module.slots.iter().filter(|slot| !slot.is_uniform()).count() as u64;
+    let got = u64::from(limits.max_storage_buffers_per_shader_stage);
+    let what = "max_storage_buffers_per_shader_stage";
+    if need > got { Err(Error::Limit { what, need, got }) } else { Ok(()) }
+}
+
 fn largest_binding(limits: &wgpu::Limits) -> u64 {
     limits.max_storage_buffer_binding_size.min(limits.max_buffer_size)
 }
 
-fn check_binding(what: &'static str, need: u64, limits: &wgpu::Limits) -> Result<(), Error> {
+pub(crate) fn check_binding(
+    what: &'static str,
+    need: u64,
+    limits: &wgpu::Limits,
+) -> Result<(), Error> {
     let got = largest_binding(limits);
     if need > got { Err(Error::Limit { what, need, got }) } else { Ok(()) }
 }
 
 /// A grid of at least `groups` workgroups, no dimension above `most`, nearly no waste.
-fn fold(last: u64, groups: u64, most: u32) -> Result<[u32; 3], Error> {
+pub(crate) fn fold(last: u64, groups: u64, most: u32) -> Result<[u32; 3], Error> {
     let side = u64::from(most);
     let allowed = side.saturating_mul(side).saturating_mul(side).min(MOST_GROUPS);
     if last > allowed {

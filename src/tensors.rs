@@ -1,6 +1,6 @@
 //! Host slices in, host vectors out: the signature that the CPU reference and the GPU share.
 
-use crate::{Error, Operand, Problem};
+use crate::{Error, MultiHead, Operand, Problem, Projection};
 
 /// A number as it is stored in host memory.
 ///
@@ -54,8 +54,6 @@ impl<'a, T, C> Inputs<'a, T, C> {
         Inputs { bias: Some(bias), ..self }
     }
 
-    /// A slice must have the length its layout uses; more is accepted only where the caller gave
-    /// a layout, since it then may be part of something larger.
     pub(crate) fn check(&self, problem: &Problem) -> Result<(), Error> {
         let given = [
             (Operand::Q, Some(self.q.len())),
@@ -63,23 +61,32 @@ impl<'a, T, C> Inputs<'a, T, C> {
             (Operand::V, Some(self.v.len())),
             (Operand::Bias, self.bias.map(<[f32]>::len)),
         ];
-        for (operand, got) in given {
-            let Some(got) = got else {
-                if problem.has_bias() {
-                    return Err(Error::Missing { operand });
-                }
-                continue;
-            };
-            if operand == Operand::Bias && !problem.has_bias() {
-                return Err(Error::Unexpected { operand });
-            }
-            let (need, got) = (problem.elements(operand), got as u64);
-            if got < need || (got > need && !problem.has_own_layout(operand)) {
+        let needed = problem.operands();
+        check_lengths(&given, &needed, |operand| {
+            (problem.elements(operand), problem.has_own_layout(operand))
+        })
+    }
+}
+
+/// A slice must have the length its layout uses; more is accepted only where the caller gave a
+/// layout, since the slice then may be part of something larger. `length` gives both.
+fn check_lengths(
+    given: &[(Operand, Option<usize>)],
+    needed: &[Operand],
+    length: impl Fn(Operand) -> (u64, bool),
+) -> Result<(), Error> {
+    for &(operand, got) in given {
+        let (need, may_be_longer) = length(operand);
+        match got.map(|got| got as u64) {
+            None if needed.contains(&operand) => return Err(Error::Missing { operand }),
+            Some(_) if !needed.contains(&operand) => return Err(Error::Unexpected { operand }),
+            Some(got) if got < need || (got > need && !may_be_longer) => {
                 return Err(Error::Length { operand, need, got });
             }
+            _ => {}
         }
-        Ok(())
     }
+    Ok(())
 }
 
 /// What a call computed, laid out as the problem says. Elements that a layout skips are 0.
@@ -113,17 +120,175 @@ impl<T: Scalar> Output<T> {
     /// The bytes of one part.
     #[cfg(feature = "host")]
     pub(crate) fn bytes_mut(&mut self, operand: Operand) -> Option<&mut [u8]> {
-        let part = match operand {
-            Operand::O => return Some(bytemuck::cast_slice_mut(&mut self.o)),
-            Operand::Lse => &mut self.lse,
-            Operand::Scores => &mut self.scores,
-            Operand::Weights => &mut self.weights,
-            _ => return None,
-        };
-        part.as_mut().map(|part| bytemuck::cast_slice_mut(part))
+        let parts = [&mut self.lse, &mut self.scores, &mut self.weights];
+        bytes_of(operand, bytemuck::cast_slice_mut(&mut self.o), parts)
     }
 }
 
 fn size(problem: &Problem, operand: Operand) -> usize {
     problem.elements(operand) as usize
+}
+
+/// The tensors of a [`Projection`].
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct ProjectionInputs<'a> {
+    /// Tokens, `[tokens, input]`.
+    pub x: &'a [f32],
+    /// Weights, `[input, output]`.
+    pub w: &'a [f32],
+    /// Bias, `[output]`.
+    pub b: Option<&'a [f32]>,
+    /// Added to the result, `[tokens, output]`.
+    pub residual: Option<&'a [f32]>,
+}
+
+impl<'a> ProjectionInputs<'a> {
+    /// X and W, nothing else.
+    pub const fn new(x: &'a [f32], w: &'a [f32]) -> Self {
+        ProjectionInputs { x, w, b: None, residual: None }
+    }
+
+    /// The same with a bias.
+    #[must_use]
+    pub const fn bias(self, b: &'a [f32]) -> Self {
+        ProjectionInputs { b: Some(b), ..self }
+    }
+
+    /// The same with a residual.
+    #[must_use]
+    pub const fn residual(self, residual: &'a [f32]) -> Self {
+        ProjectionInputs { residual: Some(residual), ..self }
+    }
+
+    /// Operands and slices.
+    pub(crate) fn given(&self) -> [(Operand, Option<&'a [f32]>); 4] {
+        [
+            (Operand::X, Some(self.x)),
+            (Operand::W, Some(self.w)),
+            (Operand::B, self.b),
+            (Operand::Residual, self.residual),
+        ]
+    }
+
+    pub(crate) fn check(&self, projection: &Projection) -> Result<(), Error> {
+        let given = self.given().map(|(operand, slice)| (operand, slice.map(<[f32]>::len)));
+        check_lengths(&given, &projection.operands(), |operand| {
+            (projection.elements(operand), projection.has_own_rows(operand))
+        })
+    }
+}
+
+/// The tensors of a [`MultiHead`] layer.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct LayerInputs<'a> {
+    /// Tokens, `[batch, q_len, d_model]`.
+    pub x: &'a [f32],
+    /// Tokens that keys and values come from in cross-attention, `[batch, kv_len, context_dim]`.
+    pub context: Option<&'a [f32]>,
+    /// W_Q `[d_model, q_heads * head_dim]`, W_K `[context_dim, kv_heads * head_dim]`,
+    /// W_V `[context_dim, kv_heads * value_dim]`, W_O `[q_heads * value_dim, d_model]`.
+    pub weights: [&'a [f32]; 4],
+    /// b_Q, b_K, b_V, b_O.
+    pub biases: Option<[&'a [f32]; 4]>,
+    /// Additive attention bias, broadcast to `[batch, q_heads, q_len, kv_len]`.
+    pub bias: Option<&'a [f32]>,
+}
+
+impl<'a> LayerInputs<'a> {
+    /// x and W_Q, W_K, W_V, W_O, nothing else.
+    pub const fn new(x: &'a [f32], weights: [&'a [f32]; 4]) -> Self {
+        LayerInputs { x, context: None, weights, biases: None, bias: None }
+    }
+
+    /// The same with a context.
+    #[must_use]
+    pub const fn context(self, context: &'a [f32]) -> Self {
+        LayerInputs { context: Some(context), ..self }
+    }
+
+    /// The same with b_Q, b_K, b_V, b_O.
+    #[must_use]
+    pub const fn biases(self, biases: [&'a [f32]; 4]) -> Self {
+        LayerInputs { biases: Some(biases), ..self }
+    }
+
+    /// The same with an additive attention bias.
+    #[must_use]
+    pub const fn bias(self, bias: &'a [f32]) -> Self {
+        LayerInputs { bias: Some(bias), ..self }
+    }
+
+    /// Operands and slices.
+    pub(crate) fn given(&self) -> Vec<(Operand, Option<&'a [f32]>)> {
+        let weights = [Operand::Wq, Operand::Wk, Operand::Wv, Operand::Wo];
+        let biases = [Operand::Bq, Operand::Bk, Operand::Bv, Operand::Bo];
+        let mut given = vec![(Operand::X, Some(self.x)), (Operand::Context, self.context)];
+        given.extend(weights.into_iter().zip(self.weights.map(Some)));
+        given.extend((0..4).map(|at| (biases[at], self.biases.map(|b| b[at]))));
+        given.push((Operand::Bias, self.bias));
+        given
+    }
+
+    pub(crate) fn check(&self, layer: &MultiHead) -> Result<(), Error> {
+        let lengths =
+            |(operand, slice): (Operand, Option<&[f32]>)| (operand, slice.map(<[f32]>::len));
+        let given: Vec<_> = self.given().into_iter().map(lengths).collect();
+        check_lengths(&given, &layer.operands(), |operand| {
+            (layer.elements(operand), layer.problem().has_own_layout(operand))
+        })
+    }
+}
+
+/// What a [`MultiHead`] layer computed.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct LayerOutput {
+    /// `[batch, q_len, d_model]`.
+    pub y: Vec<f32>,
+    /// As in [`Output`].
+    pub lse: Option<Vec<f32>>,
+    /// As in [`Output`].
+    pub scores: Option<Vec<f32>>,
+    /// As in [`Output`].
+    pub weights: Option<Vec<f32>>,
+}
+
+impl LayerOutput {
+    /// Zeros, in the sizes and with the parts the layer asks for.
+    #[cfg(feature = "host")]
+    pub(crate) fn zeros(layer: &MultiHead) -> LayerOutput {
+        let of = |operand| vec![0.0; layer.elements(operand) as usize];
+        let outputs = layer.problem().outputs();
+        LayerOutput {
+            y: of(Operand::Y),
+            lse: outputs.lse.then(|| of(Operand::Lse)),
+            scores: outputs.scores.then(|| of(Operand::Scores)),
+            weights: outputs.weights.then(|| of(Operand::Weights)),
+        }
+    }
+
+    /// The bytes of one part.
+    #[cfg(feature = "host")]
+    pub(crate) fn bytes_mut(&mut self, operand: Operand) -> Option<&mut [u8]> {
+        let parts = [&mut self.lse, &mut self.scores, &mut self.weights];
+        bytes_of(operand, bytemuck::cast_slice_mut(&mut self.y), parts)
+    }
+}
+
+#[cfg(feature = "host")]
+fn bytes_of<'a>(
+    operand: Operand,
+    main: &'a mut [u8],
+    [lse, scores, weights]: [&'a mut Option<Vec<f32>>; 3],
+) -> Option<&'a mut [u8]> {
+    let part = match operand {
+        Operand::O | Operand::Y => return Some(main),
+        Operand::Lse => lse,
+        Operand::Scores => scores,
+        Operand::Weights => weights,
+        _ => return None,
+    };
+    part.as_mut().map(|part| bytemuck::cast_slice_mut(part))
 }

@@ -117,12 +117,12 @@ impl Strides {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use wgpu::naga;
 
     /// Name and offset of every member of a WGSL struct, and its size.
-    fn wgsl(source: &str, name: &str) -> (Vec<(String, u32)>, u32) {
+    pub fn wgsl(source: &str, name: &str) -> (Vec<(String, u32)>, u32) {
         let module = naga::front::wgsl::parse_str(source).expect("valid WGSL");
         let found = module.types.iter().find(|(_, ty)| ty.name.as_deref() == Some(name));
         let naga::TypeInner::Struct { members, span } = &found.expect("the struct").1.inner else {

@@ -67,8 +67,7 @@ impl<'a, T: Scalar, C: Scalar> Call<'a, T, C> {
         head / (shape.q_heads / shape.kv_heads)
     }
 
-    /// Runs `row` for every query row, on every core with the feature `rayon`, and lays the
-    /// results out.
+    /// Runs `row` for every query row and lays the results out.
     pub fn each_row<R: Send>(
         &self,
         row: impl Fn([u32; 3]) -> R + Sync + Send,
@@ -81,20 +80,30 @@ impl<'a, T: Scalar, C: Scalar> Call<'a, T, C> {
             let (b, h) = (rest / u64::from(shape.q_heads), rest % u64::from(shape.q_heads));
             [b as u32, h as u32, i as u32]
         };
-        // A bounded number of rows at a time: their scores may be long.
-        const BATCH: u64 = 256;
-        for first in (0..rows).step_by(BATCH as usize) {
-            let batch = first..rows.min(first + BATCH);
-            #[cfg(all(feature = "rayon", not(target_family = "wasm")))]
-            let done: Vec<R> = {
-                use rayon::prelude::*;
-                batch.clone().into_par_iter().map(|at| row(place(at))).collect()
-            };
-            #[cfg(not(all(feature = "rayon", not(target_family = "wasm"))))]
-            let done: Vec<R> = batch.clone().map(|at| row(place(at))).collect();
-            for (at, result) in batch.zip(done) {
-                store(place(at), result);
-            }
+        each(rows, |at| row(place(at)), |at, result| store(place(at), result));
+    }
+}
+
+/// Runs `work` for 0 .. n, on every core with the feature `rayon`, and `store` for each result in
+/// order.
+pub(super) fn each<R: Send>(
+    n: u64,
+    work: impl Fn(u64) -> R + Sync + Send,
+    mut store: impl FnMut(u64, R),
+) {
+    // A bounded number at a time: a row's scores may be long.
+    const BATCH: u64 = 256;
+    for first in (0..n).step_by(BATCH as usize) {
+        let batch = first..n.min(first + BATCH);
+        #[cfg(all(feature = "rayon", not(target_family = "wasm")))]
+        let done: Vec<R> = {
+            use rayon::prelude::*;
+            batch.clone().into_par_iter().map(&work).collect()
+        };
+        #[cfg(not(all(feature = "rayon", not(target_family = "wasm"))))]
+        let done: Vec<R> = batch.clone().map(&work).collect();
+        for (at, result) in batch.zip(done) {
+            store(at, result);
         }
     }
 }

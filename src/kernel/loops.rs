@@ -17,7 +17,7 @@ impl Blocks {
     /// [`Error::Limit`] if not even one tile stays below it.
     pub fn split_keys(&self, kernel: Kernel, problem: &Problem, limit: u32) -> Result<u32, Error> {
         let (tile, fixed) = self.iterations(kernel, problem);
-        check(tile + fixed, Some(limit))?;
+        check_loops(tile + fixed, Some(limit))?;
         let tiles = ((u64::from(limit) - fixed) / tile).min(1 << 20) as u32;
         Ok((4 * self.threads_k) << tiles.ilog2())
     }
@@ -60,19 +60,23 @@ impl Blocks {
         limit: Option<u32>,
     ) -> Result<(), Error> {
         let (tile, fixed) = self.iterations(Kernel::Scores, problem);
-        check(tile + fixed, limit)?;
+        check_loops(tile + fixed, limit)?;
         let sweep = looped(u64::from(problem.shape.kv_len.div_ceil(4 * threads)), 0);
-        check(2 * sweep + looped(u64::from(threads.ilog2()), 0), limit)
+        check_loops(2 * sweep + looped(u64::from(threads.ilog2()), 0), limit)
     }
 
     /// `merge` over so many splits.
     pub fn check_merge(&self, splits: u32, threads: u32, limit: Option<u32>) -> Result<(), Error> {
         let items = 4 * self.threads_q * self.column_quads();
-        check(looped(u64::from(items.div_ceil(threads)), 2 * looped(u64::from(splits), 0)), limit)
+        check_loops(
+            looped(u64::from(items.div_ceil(threads)), 2 * looped(u64::from(splits), 0)),
+            limit,
+        )
     }
 }
 
-fn check(need: u64, limit: Option<u32>) -> Result<(), Error> {
+/// Refuses a kernel that this adapter would not finish.
+pub(crate) fn check_loops(need: u64, limit: Option<u32>) -> Result<(), Error> {
     match limit {
         Some(got) if need > got.into() => {
             Err(Error::Limit { what: "loop iterations of one invocation", need, got: got.into() })

@@ -127,7 +127,11 @@ impl Blocks {
             return Blocks::of_tile(problem, tile, limits);
         }
         let (value_dim, q_len) = (problem.shape.value_dim, problem.shape.q_len);
-        let mut last = Err(Error::Limit { what: "value_dim", need: value_dim.into(), got: 0 });
+        let mut last = Err(Error::Limit {
+            what: "value_dim of the fused kernel",
+            need: value_dim.into(),
+            got: 0,
+        });
         for (_, _, tile) in TABLE.iter().filter(|row| value_dim <= row.0 && q_len <= row.1) {
             last = Blocks::of_tile(problem, *tile, limits);
             if last.is_ok() {
@@ -172,7 +176,11 @@ impl Blocks {
     }
 }
 
-fn check_workgroup(threads: u32, bytes: u32, limits: &wgpu::Limits) -> Result<(), Error> {
+pub(crate) fn check_workgroup(
+    threads: u32,
+    bytes: u32,
+    limits: &wgpu::Limits,
+) -> Result<(), Error> {
     let most =
         limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x);
     let checks = [

@@ -127,9 +127,68 @@ pub enum Operand {
     /// The one buffer that holds every other operand, see
     /// [`Problem::arena`](crate::Problem::arena).
     Arena,
+    /// Tokens to be projected, `[token, input]`.
+    X,
+    /// Tokens that keys and values are made of in cross-attention, `[batch, kv_len, context_dim]`.
+    Context,
+    /// Weights of a projection, `[input, output]`.
+    W,
+    /// Bias of a projection, `[output]`.
+    B,
+    /// Added to a projection's result, `[token, output]`.
+    Residual,
+    /// Projected tokens, `[token, output]`.
+    Y,
+    /// Weights that make queries, `[d_model, q_heads * head_dim]`.
+    Wq,
+    /// Weights that make keys, `[context_dim, kv_heads * head_dim]`.
+    Wk,
+    /// Weights that make values, `[context_dim, kv_heads * value_dim]`.
+    Wv,
+    /// Weights that mix the heads, `[q_heads * value_dim, d_model]`.
+    Wo,
+    /// Bias of the queries, `[q_heads * head_dim]`.
+    Bq,
+    /// Bias of the keys, `[kv_heads * head_dim]`.
+    Bk,
+    /// Bias of the values, `[kv_heads * value_dim]`.
+    Bv,
+    /// Bias of the output, `[d_model]`.
+    Bo,
+    /// A multi-head plan's queries, keys and values: more of its working memory.
+    Projected,
 }
 
 impl Operand {
+    /// All there are, in the order of their numbers.
+    pub(crate) const ALL: [Operand; 25] = [
+        Operand::Q,
+        Operand::K,
+        Operand::V,
+        Operand::O,
+        Operand::Bias,
+        Operand::Lse,
+        Operand::Scores,
+        Operand::Weights,
+        Operand::Scratch,
+        Operand::Arena,
+        Operand::X,
+        Operand::Context,
+        Operand::W,
+        Operand::B,
+        Operand::Residual,
+        Operand::Y,
+        Operand::Wq,
+        Operand::Wk,
+        Operand::Wv,
+        Operand::Wo,
+        Operand::Bq,
+        Operand::Bk,
+        Operand::Bv,
+        Operand::Bo,
+        Operand::Projected,
+    ];
+
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Operand::Q => "q",
@@ -142,11 +201,32 @@ impl Operand {
             Operand::Weights => "weights",
             Operand::Scratch => "scratch",
             Operand::Arena => "arena",
+            Operand::X => "x",
+            Operand::Context => "context",
+            Operand::W => "w",
+            Operand::B => "b",
+            Operand::Residual => "residual",
+            Operand::Y => "y",
+            Operand::Wq => "w_q",
+            Operand::Wk => "w_k",
+            Operand::Wv => "w_v",
+            Operand::Wo => "w_o",
+            Operand::Bq => "b_q",
+            Operand::Bk => "b_k",
+            Operand::Bv => "b_v",
+            Operand::Bo => "b_o",
+            Operand::Projected => "projected",
         }
     }
 
     pub(crate) const fn is_written(self) -> bool {
-        matches!(self, Operand::O | Operand::Lse | Operand::Scores | Operand::Weights)
+        use Operand::{Lse, O, Scores, Weights, Y};
+        matches!(self, O | Lse | Scores | Weights | Y)
+    }
+
+    /// Sized in bytes, and of no meaning after the work.
+    pub(crate) const fn is_working_memory(self) -> bool {
+        matches!(self, Operand::Scratch | Operand::Projected)
     }
 }
 

@@ -5,6 +5,8 @@ mod checks;
 mod embedding;
 mod errors;
 mod golden;
+mod layer;
+mod lesson;
 mod numerics;
 mod parity;
 mod program;

@@ -1,0 +1,168 @@
+//! The caller's buffers, what is needed of them, and what is recorded once they are bound.
+
+use crate::{Error, Operand};
+
+/// The caller's buffers, each with usage [`wgpu::BufferUsages::STORAGE`].
+///
+/// Operands lie in their buffers as the layouts say, offset included. Operands that are only read
+/// may share a buffer; whatever is written needs one of its own, or [`Buffers::arena`].
+#[derive(Clone, Copy, Debug, Default)]
+#[must_use]
+pub struct Buffers<'a> {
+    given: [Option<&'a wgpu::Buffer>; Operand::ALL.len()],
+    /// Bytes at the front of the scratch buffer that belong to someone else.
+    pub(crate) scratch_base: u64,
+}
+
+impl<'a> Buffers<'a> {
+    /// Q, K, V and O, for attention.
+    pub fn new(
+        q: &'a wgpu::Buffer,
+        k: &'a wgpu::Buffer,
+        v: &'a wgpu::Buffer,
+        o: &'a wgpu::Buffer,
+    ) -> Buffers<'a> {
+        let all = [(Operand::Q, q), (Operand::K, k), (Operand::V, v), (Operand::O, o)];
+        all.into_iter()
+            .fold(Buffers::default(), |buffers, (operand, buffer)| buffers.with(operand, buffer))
+    }
+
+    /// Everything but scratch in one buffer, for [`Problem::arena`](crate::Problem::arena).
+    pub fn arena(arena: &'a wgpu::Buffer) -> Buffers<'a> {
+        Buffers::default().with(Operand::Arena, arena)
+    }
+
+    /// One more operand, or another buffer for one.
+    pub fn with(mut self, operand: Operand, buffer: &'a wgpu::Buffer) -> Buffers<'a> {
+        self.given[operand as usize] = Some(buffer);
+        self
+    }
+
+    pub(crate) fn get(&self, operand: Operand) -> Option<&'a wgpu::Buffer> {
+        self.given[operand as usize]
+    }
+
+    /// The same buffer under the name that a part of the work knows it by.
+    pub(crate) fn renamed(self, from: &Buffers<'a>, operand: Operand, to: Operand) -> Buffers<'a> {
+        match from.get(operand) {
+            Some(buffer) => self.with(to, buffer),
+            None => self,
+        }
+    }
+
+    /// Checks what was given against all that is needed.
+    pub(crate) fn check(&self, needs: &[Need]) -> Result<(), Error> {
+        for operand in Operand::ALL {
+            let need = needs.iter().find(|need| need.operand == operand);
+            match (need, self.get(operand)) {
+                (None, None) => {}
+                // A caller may give one scratch buffer to every plan.
+                (None, Some(_)) if operand.is_working_memory() => {}
+                (None, Some(_)) => return Err(Error::Unexpected { operand }),
+                (Some(_), None) => return Err(Error::Missing { operand }),
+                (Some(need), Some(buffer)) => self.check_one(need, buffer, needs)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn check_one(
+        &self,
+        &Need { operand, bytes, written }: &Need,
+        buffer: &wgpu::Buffer,
+        needs: &[Need],
+    ) -> Result<(), Error> {
+        let unit = if operand.is_working_memory() { 1 } else { 4 };
+        let base = if operand == Operand::Scratch { self.scratch_base } else { 0 };
+        let (need, got) = (bytes / unit, buffer.size().saturating_sub(base) / unit);
+        if got < need {
+            return Err(Error::Length { operand, need, got });
+        }
+        let usage = wgpu::BufferUsages::STORAGE;
+        if bytes > 0 && !buffer.usage().contains(usage) {
+            return Err(Error::Usage { operand, need: usage, got: buffer.usage() });
+        }
+        let shared = |other: &&Need| {
+            // A scratch with a base is a range beside what else lies in that buffer.
+            let apart =
+                [operand, other.operand].contains(&Operand::Scratch) && self.scratch_base > 0;
+            let counts = other.operand != operand && other.bytes > 0 && bytes > 0 && !apart;
+            counts && self.get(other.operand) == Some(buffer)
+        };
+        match needs.iter().find(shared) {
+            Some(other) if written => {
+                let need = "a buffer of its own, or Problem::arena for all operands but scratch";
+                Err(Error::Overlap { operand, other: other.operand, need })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What is needed of one operand's buffer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Need {
+    pub operand: Operand,
+    pub bytes: u64,
+    pub written: bool,
+}
+
+/// A buffer's bound bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct Range<'a> {
+    pub buffer: &'a wgpu::Buffer,
+    pub offset: u64,
+    pub size: u64,
+}
+
+impl Range<'_> {
+    pub fn entry(&self, binding: u32) -> wgpu::BindGroupEntry<'_> {
+        let Range { buffer, offset, size } = *self;
+        let size = wgpu::BufferSize::new(size);
+        let resource = wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset, size });
+        wgpu::BindGroupEntry { binding, resource }
+    }
+}
+
+/// The element at which a binding begins: the first one used, rounded down to what a binding may
+/// begin at. So operands far into a large buffer can be bound.
+pub(crate) fn first_bound(first: u32, limits: &wgpu::Limits) -> u32 {
+    let alignment = limits.min_storage_buffer_offset_alignment.max(32) / 4;
+    first / alignment * alignment
+}
+
+/// A filled uniform buffer.
+pub(crate) fn uniform_buffer(device: &wgpu::Device, bytes: &[u8]) -> Result<wgpu::Buffer, Error> {
+    let buffer = device.create_buffer(&wgpu::BufferDescriptor {
+        label: Some("wgpu-attention uniforms"),
+        size: bytes.len() as u64,
+        usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
+        mapped_at_creation: true,
+    });
+    let refused = |error: wgpu::MapRangeError| Error::Device(error.to_string());
+    buffer.get_mapped_range_mut(..).map_err(refused)?.copy_from_slice(bytes);
+    buffer.unmap();
+    Ok(buffer)
+}
+
+/// Dispatches with everything bound.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Recording(pub Vec<(wgpu::ComputePipeline, wgpu::BindGroup, [u32; 3])>);
+
+impl Recording {
+    pub fn encode(&self, pass: &mut wgpu::ComputePass<'_>) {
+        for (pipeline, bind_group, [x, y, z]) in &self.0 {
+            pass.set_pipeline(pipeline);
+            pass.set_bind_group(0, bind_group, &[]);
+            pass.dispatch_workgroups(*x, *y, *z);
+        }
+    }
+}
+
+/// One labelled pass.
+pub(crate) fn begin_pass(encoder: &mut wgpu::CommandEncoder) -> wgpu::ComputePass<'_> {
+    encoder.begin_compute_pass(&wgpu::ComputePassDescriptor {
+        label: Some("wgpu-attention"),
+        timestamp_writes: None,
+    })
+}

@@ -1,0 +1,141 @@
+//! Projections and the whole multi-head layer, against their CPU mirrors.
+
+use wgpu_attention::{
+    Align, Band, Choice, Gpu, LayerInputs, Method, MultiHead, Operand, Problem, Projection,
+    ProjectionInputs, Rows, Shape, cpu,
+};
+
+use crate::support::{default_limits_gpu, gpu, max_error, normal};
+
+/// Largest error of a product whose sums have so many normal(0, 1) x normal(0, 1/input) terms.
+const TOLERANCE: f32 = 1e-5;
+
+fn operand(projection: &Projection, operand: Operand, seed: u64) -> Vec<f32> {
+    normal(projection.elements(operand) as usize, seed + operand as u64)
+}
+
+#[test]
+fn projections_equal_the_cpu() {
+    let rows = |offset, stride| Rows { offset, stride };
+    let new = Projection::new;
+    let cases = [
+        new(1, 1, 1),
+        new(6, 2, 3).bias(),
+        new(33, 17, 65).bias().residual(),
+        new(64, 64, 64).residual(),
+        new(65, 129, 31),
+        new(127, 512, 96).bias(),
+        new(3, 4096, 8),
+        new(0, 8, 8),
+        new(16, 40, 24).rows(Operand::X, rows(8, 48)).rows(Operand::Y, rows(4, 32)),
+        new(16, 40, 24).rows(Operand::X, rows(7, 41)).rows(Operand::Y, rows(3, 25)).bias(),
+        new(9, 12, 20).rows(Operand::W, rows(100_000, 24)).rows(Operand::B, rows(5, 0)).bias(),
+        new(9, 12, 20).rows(Operand::Residual, rows(1, 0)).residual(),
+    ];
+    for (seed, projection) in (100..).zip(&cases) {
+        let of = |o| operand(projection, o, 40 * seed);
+        let (x, mut w, b, r) =
+            (of(Operand::X), of(Operand::W), of(Operand::B), of(Operand::Residual));
+        let spread = (w.len().max(1) as f32).sqrt();
+        w.iter_mut().for_each(|w| *w /= spread.min(64.0));
+        let mut inputs = ProjectionInputs::new(&x, &w);
+        inputs = if b.is_empty() { inputs } else { inputs.bias(&b) };
+        inputs = if r.is_empty() { inputs } else { inputs.residual(&r) };
+        let want = cpu::project(projection, inputs).expect("cpu");
+        for gpu in [gpu(), default_limits_gpu()] {
+            let got = gpu.project(projection, inputs).expect("gpu");
+            let error = max_error(&got, &want);
+            assert!(error <= TOLERANCE, "{projection:?}: {error:e}");
+        }
+    }
+}
+
+/// A layer and random inputs for it.
+fn check(gpu: &Gpu, layer: &MultiHead, seed: u64, method: Option<Method>) -> f32 {
+    let of = |operand: Operand, scale: f32| -> Vec<f32> {
+        let n = layer.elements(operand) as usize;
+        normal(n, 40 * seed + operand as u64).iter().map(|x| x * scale).collect()
+    };
+    // Weights that keep a token's spread: 1 / sqrt(input).
+    let scaled = |operand: Operand, output: Operand| {
+        let outputs = layer.elements(output).max(1) as f32;
+        of(operand, (outputs / layer.elements(operand) as f32).sqrt())
+    };
+    let biased = |operand: Operand| of(operand, 0.5);
+    let biases = [Operand::Bq, Operand::Bk, Operand::Bv, Operand::Bo].map(biased);
+    let has_biases = !biases[0].is_empty();
+    let shape = layer.problem().shape();
+    let widths = [
+        shape.q_heads * shape.head_dim,
+        shape.kv_heads * shape.head_dim,
+        shape.kv_heads * shape.value_dim,
+    ];
+    let _ = scaled;
+    let weight = |operand: Operand, output: u32| {
+        let input = layer.elements(operand) as f32 / output as f32;
+        of(operand, 1.0 / input.sqrt())
+    };
+    let d_model = (layer.elements(Operand::X) / u64::from(shape.batch * shape.q_len).max(1)) as u32;
+    let weights = [
+        weight(Operand::Wq, widths[0]),
+        weight(Operand::Wk, widths[1]),
+        weight(Operand::Wv, widths[2]),
+        weight(Operand::Wo, d_model.max(1)),
+    ];
+    let (x, context, bias) =
+        (of(Operand::X, 1.0), of(Operand::Context, 1.0), of(Operand::Bias, 1.0));
+    let mut inputs = LayerInputs::new(&x, weights.each_ref().map(Vec::as_slice));
+    inputs = if context.is_empty() { inputs } else { inputs.context(&context) };
+    inputs = if bias.is_empty() { inputs } else { inputs.bias(&bias) };
+    inputs = if has_biases { inputs.biases(biases.each_ref().map(Vec::as_slice)) } else { inputs };
+    let want = cpu::multi_head(layer, inputs).expect("cpu");
+    let got = match method {
+        None => gpu.multi_head(layer, inputs),
+        Some(method) => {
+            pollster::block_on(gpu.multi_head_async(layer, inputs, Choice::method(method)))
+        }
+    };
+    let got = got.expect("gpu");
+    let part = |got: &Option<Vec<f32>>, want: &Option<Vec<f32>>| match (got, want) {
+        (Some(got), Some(want)) => max_error(got, want),
+        (None, None) => 0.0,
+        _ => f32::INFINITY,
+    };
+    max_error(&got.y, &want.y)
+        .max(part(&got.lse, &want.lse))
+        .max(part(&got.scores, &want.scores))
+        .max(part(&got.weights, &want.weights))
+}
+
+#[test]
+fn layers_equal_the_cpu() {
+    let heads =
+        |batch, heads, tokens, dim| Problem::new(Shape::self_attention(batch, heads, tokens, dim));
+    let cross = |q_len, kv_len| {
+        Problem::new(Shape::self_attention(2, 8, q_len, 64).kv_len(kv_len))
+            .align(Align::BottomRight)
+    };
+    let window = Band { left: Some(5), right: Some(0) };
+    let grouped = Shape::self_attention(2, 6, 33, 20).kv_heads(2).value_dim(12);
+    let cases = [
+        ("512 = 8 x 64, 256 tokens", MultiHead::new(512, heads(1, 8, 256, 64))),
+        ("causal", MultiHead::new(512, heads(1, 8, 256, 64).causal())),
+        ("cross", MultiHead::new(512, cross(256, 100)).context(384)),
+        ("cross, causal", MultiHead::new(512, cross(256, 300).causal()).context(512)),
+        ("biases, residual", MultiHead::new(64, heads(3, 4, 17, 16).lse()).biases().residual()),
+        ("grouped, odd", MultiHead::new(50, Problem::new(grouped).band(window)).biases()),
+        ("weights", MultiHead::new(24, heads(1, 3, 20, 7).weights().scores().lse()).residual()),
+        ("bias", MultiHead::new(24, heads(2, 3, 20, 8).bias_shape(&[3, 20, 20]))),
+        ("one token", MultiHead::new(8, heads(1, 2, 1, 4)).biases()),
+        ("no tokens", MultiHead::new(8, heads(1, 2, 0, 4))),
+    ];
+    for (seed, (name, layer)) in (1..).zip(&cases) {
+        for gpu in [gpu(), default_limits_gpu()] {
+            for method in [None, Some(Method::Staged)] {
+                let error = check(gpu, layer, seed, method);
+                println!("{name}: {error:e}");
+                assert!(error <= TOLERANCE, "{name}, {method:?}: {error:e}");
+            }
+        }
+    }
+}
