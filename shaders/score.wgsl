@@ -7,21 +7,21 @@ const NEGATIVE_INFINITY = 0xff800000u;
 const LOWEST = -0x1.fffffep+127f;
 const LOWEST_SCORE = -3.4e38f;
 
-// tanh to a relative error of a few 1e-7 everywhere. WGSL's own is absolute only, and a large
-// softcap multiplies that; some drivers' overflows far out.
-fn exact_tanh(x: f32) -> f32 {
-    let a = min(abs(x), 15.0);
+// c tanh(s / c) to a relative error of a few 1e-7. WGSL's own tanh is good to an absolute error
+// only, which a large c multiplies; some drivers' overflows far out.
+fn capped(s: f32, c: f32) -> f32 {
+    let a = min(abs(s / c), 15.0);
     let square = a * a;
-    // Lambert's continued fraction near 0: no cancellation
-    let near = a * (945.0 + square * (105.0 + square)) / (945.0 + square * (420.0 + 15.0 * square));
-    let far = 1.0 - 2.0 / (exp(2.0 * a) + 1.0);
-    return sign(x) * select(far, near, a < 0.625);
+    // Lambert's continued fraction near 0: no cancellation, and no c to scale back by
+    let near = s * (945.0 + square * (105.0 + square)) / (945.0 + square * (420.0 + 15.0 * square));
+    let far = sign(s) * c * (1.0 - 2.0 / (exp(2.0 * a) + 1.0));
+    return select(far, near, a < 0.625);
 }
 
 fn final_score(dot: f32, bias: u32) -> f32 {
     var s = dot;
     if (problem.softcap > 0.0) {
-        s = problem.softcap * exact_tanh(s / problem.softcap);
+        s = capped(s, problem.softcap);
     }
     return s + clamp(bitcast<f32>(bias), -2.3e38, 2.3e38);
 }

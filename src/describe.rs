@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::attention::Pipeline;
 use crate::plan::Inner;
 use crate::{Method, Plan, Tile};
 
@@ -37,26 +38,29 @@ pub struct Dispatch {
     pub grid: [u32; 3],
 }
 
+impl Dispatch {
+    pub(crate) fn new(pipeline: &Pipeline, grid: [u32; 3]) -> Dispatch {
+        let module = &pipeline.module;
+        Dispatch {
+            kernel: module.name,
+            wgsl: module.wgsl.clone(),
+            bindings: module.slots.iter().map(|&slot| slot as u32).collect(),
+            invocations: module.threads,
+            workgroup_bytes: module.workgroup_bytes,
+            grid,
+        }
+    }
+}
+
 impl Plan {
     /// What this plan will do.
     pub fn describe(&self) -> Description {
         let Inner { method, variant, split_keys, steps, .. } = &*self.inner;
-        let dispatch = |step: &crate::plan::Step| {
-            let module = &step.pipeline.module;
-            Dispatch {
-                kernel: module.name,
-                wgsl: module.wgsl.clone(),
-                bindings: module.slots.iter().map(|&slot| slot as u32).collect(),
-                invocations: module.threads,
-                workgroup_bytes: module.workgroup_bytes,
-                grid: step.grid,
-            }
-        };
         Description {
             method: *method,
             tile: variant.blocks.tile(),
             split_keys: (variant.splits > 1).then_some(*split_keys),
-            dispatches: steps.iter().map(dispatch).collect(),
+            dispatches: steps.iter().map(|s| Dispatch::new(&s.pipeline, s.grid)).collect(),
         }
     }
 }
@@ -68,11 +72,14 @@ impl fmt::Display for Description {
         if let Some(split) = self.split_keys {
             write!(f, ", splits of {split} keys")?;
         }
-        for dispatch in &self.dispatches {
-            let Dispatch { kernel, grid: [x, y, z], invocations, workgroup_bytes, .. } = dispatch;
-            let shape = format!("{x} x {y} x {z} workgroups of {invocations}");
-            write!(f, "\n  {kernel}: {shape}, {workgroup_bytes} B of workgroup memory each")?;
-        }
-        Ok(())
+        self.dispatches.iter().try_for_each(|dispatch| write!(f, "\n  {dispatch}"))
+    }
+}
+
+impl fmt::Display for Dispatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Dispatch { kernel, grid: [x, y, z], invocations, workgroup_bytes, .. } = self;
+        write!(f, "{kernel}: {x} x {y} x {z} workgroups of {invocations}, ")?;
+        write!(f, "{workgroup_bytes} B of workgroup memory each")
     }
 }

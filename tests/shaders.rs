@@ -11,7 +11,8 @@ use wgpu::naga::{
     valid::{Capabilities, GlobalUse, ModuleInfo, ValidationFlags, Validator},
 };
 use wgpu_attention::{
-    Attention, Choice, Dispatch, LoopLimit, Method, Operand, Options, Problem, Shape, Tile,
+    Attention, Choice, Dispatch, LoopLimit, Method, Operand, Options, Problem, Projection, Shape,
+    Tile,
 };
 
 /// (head_dim, value_dim): whole quads, single elements, one element, the largest.
@@ -91,6 +92,21 @@ fn modules() -> BTreeMap<String, Dispatch> {
             let dispatches = plan.describe().dispatches;
             all.extend(dispatches.into_iter().map(|d| (d.wgsl.clone(), d)));
         }
+        for projection in projections() {
+            let plan = attention.plan_projection(&projection).expect("a plan");
+            all.extend(plan.describe().map(|d| (d.wgsl.clone(), d)));
+        }
+    }
+    all
+}
+
+/// Few and many tokens, whole quads and not, with and without what can be added.
+fn projections() -> Vec<Projection> {
+    let mut all = Vec::new();
+    for (tokens, dim) in [(4, 8), (100, 64), (100, 63)] {
+        let plain = Projection::new(tokens, dim, dim);
+        all.extend([plain.clone(), plain.clone().bias(), plain.clone().residual()]);
+        all.push(plain.bias().residual());
     }
     all
 }

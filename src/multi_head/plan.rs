@@ -4,7 +4,7 @@ use super::{MultiHead, Stages};
 use crate::buffers::{Need, Recording, begin_pass};
 use crate::project::{ProjectionBound, ProjectionPlan};
 use crate::scope::{Later, Now, Scope};
-use crate::{Attention, Bound, Buffers, Choice, Error, Operand, Plan};
+use crate::{Attention, Bound, Buffers, Choice, Dispatch, Error, Operand, Plan};
 
 /// A layer made ready for one device.
 #[derive(Clone, Debug)]
@@ -78,6 +78,13 @@ impl MultiHeadPlan {
 
     fn scratch_base(&self) -> u64 {
         self.mixed_bytes.next_multiple_of(256)
+    }
+
+    /// What this plan will do, in order: three projections, the attention, the output's projection.
+    pub fn describe(&self) -> Vec<Dispatch> {
+        let [q, k, v, o] = self.projections.each_ref().map(ProjectionPlan::describe);
+        let before = [q, k, v].into_iter().flatten();
+        before.chain(self.attention.describe().dispatches).chain(o).collect()
     }
 
     /// The attention inside, as planned.

@@ -71,7 +71,7 @@ pub(crate) struct Span {
 }
 
 /// Element indices are u32 in the shaders.
-const ADDRESSABLE: u128 = 1 << 32;
+pub(super) const ADDRESSABLE: &str = "at most 2^32 elements from the first to the last one used";
 
 impl Span {
     pub fn is_empty(&self) -> bool {
@@ -90,9 +90,9 @@ impl Span {
     /// Indices must fit in 32 bits.
     pub fn check_size(&self) -> Result<(), Error> {
         let end = self.end();
-        if end > ADDRESSABLE {
-            let need = "at most 2^32 elements from the first to the last one used";
-            return Err(Error::Size { what: self.operand.name(), need, got: end });
+        if end > 1 << 32 {
+            let (what, need) = (self.operand.name(), ADDRESSABLE);
+            return Err(Error::Size { what, need, got: end });
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The only place with size rules: what is legal, and what follows from it.
 
-use super::layout::Span;
+use super::layout::{ADDRESSABLE, Span};
 use super::{Bias, LAID_OUT, Problem};
 use crate::{Align, BiasLayout, Error, Layout, Operand};
 
@@ -119,14 +119,18 @@ impl Problem {
             return Err(refused());
         }
         let mut strides = [0u32; 4];
-        let mut next = 1u32;
+        let mut next = 1u64;
         for (back, &n) in given.iter().rev().enumerate() {
             let axis = 3 - back;
             if n != 1 && n != full[axis] {
                 return Err(refused());
             }
-            strides[axis] = if n == 1 { 0 } else { next };
-            next = next.checked_mul(n).ok_or_else(refused)?;
+            if n != 1 {
+                let too_large =
+                    |_| Error::Size { what: "bias", need: ADDRESSABLE, got: next.into() };
+                strides[axis] = u32::try_from(next).map_err(too_large)?;
+                next = next.saturating_mul(n.into());
+            }
         }
         let [batch, head, query, key] = strides;
         Ok(Some(BiasLayout { offset: 0, batch, head, query, key }))

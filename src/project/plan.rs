@@ -8,7 +8,7 @@ use crate::buffers::{Need, Range, Recording, begin_pass, first_bound, uniform_bu
 use crate::kernel::{Module, Slot, check_loops, check_workgroup, shader};
 use crate::plan::{check_binding, check_storage_buffers, fold};
 use crate::scope::{Later, Now, Scope};
-use crate::{Attention, Buffers, Error, Operand};
+use crate::{Attention, Buffers, Dispatch, Error, Operand};
 
 /// A projection made ready for one device.
 #[derive(Clone, Debug)]
@@ -140,6 +140,11 @@ fn module(projection: &Projection, threads: u32) -> Module {
 }
 
 impl ProjectionPlan {
+    /// What this plan will do; nothing if there are no tokens.
+    pub fn describe(&self) -> Option<Dispatch> {
+        self.step.as_ref().map(|(pipeline, grid)| Dispatch::new(pipeline, *grid))
+    }
+
     /// Checks the buffers (X, W, Y, and B, residual if the projection has them) and binds them.
     ///
     /// # Errors

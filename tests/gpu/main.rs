@@ -6,7 +6,6 @@ mod embedding;
 mod errors;
 mod golden;
 mod layer;
-mod lesson;
 mod numerics;
 mod parity;
 mod program;
