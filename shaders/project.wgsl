@@ -11,6 +11,7 @@
 // token < PROJECT_TILE, quad < PROJECT_QUADS or PROJECT_THREADS. Stores test token and quad. Loops
 // rise by a constant to a bound fixed before the loop. Barriers are under uniform conditions only.
 
+const INVOCATIONS = PROJECT_THREADS * PROJECT_THREADS;
 const INPUT_STRIDE = PROJECT_QUADS + 1u;  // padded against bank conflicts
 
 var<workgroup> x_tile: array<vec4<f32>, PROJECT_TILE * INPUT_STRIDE>;
@@ -22,7 +23,7 @@ fn put_token(token: u32, quad: u32, sum: vec4<f32>) {
     }
 }
 
-@compute @workgroup_size(PROJECT_THREADS * PROJECT_THREADS)
+@compute @workgroup_size(INVOCATIONS)
 fn project(
     @builtin(local_invocation_index) local: u32,
     @builtin(workgroup_id) id: vec3<u32>,
@@ -43,7 +44,7 @@ fn project(
     var y3 = vec4(0.0);
     for (var first = 0u; first < projection.input; first += 4u * PROJECT_QUADS) {
         workgroupBarrier();
-        for (var at = local; at < PROJECT_TILE * PROJECT_QUADS; at += PROJECT_THREADS * PROJECT_THREADS) {
+        for (var at = local; at < PROJECT_TILE * PROJECT_QUADS; at += INVOCATIONS) {
             let token = first_token + at / PROJECT_QUADS;
             let quad = at % PROJECT_QUADS;
             var value = vec4(0.0);
@@ -52,7 +53,7 @@ fn project(
             }
             x_tile[at / PROJECT_QUADS * INPUT_STRIDE + quad] = value;
         }
-        for (var at = local; at < 4u * PROJECT_QUADS * PROJECT_THREADS; at += PROJECT_THREADS * PROJECT_THREADS) {
+        for (var at = local; at < 4u * PROJECT_QUADS * PROJECT_THREADS; at += INVOCATIONS) {
             let input = first + at / PROJECT_THREADS;
             let quad = first_quad + at % PROJECT_THREADS;
             var value = vec4(0.0);

@@ -56,7 +56,7 @@ impl Bound {
     ///
     /// # Errors
     /// [`Error::Size`] past a capacity; [`Error::Align`] for a band without alignment if the
-    /// lengths differ.
+    /// lengths differ. The queue of another device is a mistake that only that device reports.
     pub fn set_lengths(&self, queue: &wgpu::Queue, q_len: u32, kv_len: u32) -> Result<(), Error> {
         let problem = self.plan.problem();
         let shape = problem.shape();

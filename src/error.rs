@@ -116,7 +116,8 @@ pub enum Error {
 }
 
 /// The limits that are not in bytes.
-const COUNTED: [&str; 8] = [
+const COUNTED: [&str; 9] = [
+    "max_compute_workgroup_size_x",
     "max_compute_invocations_per_workgroup",
     "max_storage_buffers_per_shader_stage",
     "max_uniform_buffers_per_shader_stage",

@@ -8,10 +8,9 @@ use crate::problem::Span;
 use crate::scope::Scope;
 use crate::{Attention, Choice, Error, Method, Operand, Problem};
 
-/// Invocations of the kernels that walk rows: fewer for short ones.
-const ROW_THREADS: u32 = 256;
-const SHORT_ROW_THREADS: u32 = 64;
-const SHORT_ROW: u32 = 1024;
+/// Invocations of the kernels that walk rows. The same for all lengths, so that a growing one does
+/// not recompile.
+const ROW_THREADS: u32 = 64;
 /// Partial results kept at a time; longer work is done in several rounds.
 const PARTIAL_BYTES: u64 = 64 << 20;
 /// Storage buffer offsets in scratch: a multiple of every legal alignment.
@@ -63,8 +62,7 @@ impl Plan {
             Method::Flash => Blocks::flash(problem, choice.tile, limits)?,
             Method::Staged => Blocks::staged(problem, limits)?,
         };
-        let short = problem.shape.kv_len <= SHORT_ROW;
-        let row_threads = if short { SHORT_ROW_THREADS } else { ROW_THREADS }
+        let row_threads = ROW_THREADS
             .min(limits.max_compute_invocations_per_workgroup)
             .min(limits.max_compute_workgroup_size_x);
         let row_threads = row_threads.min(limits.max_compute_workgroup_storage_size / 8);
@@ -148,8 +146,13 @@ impl Inner {
         let record = u64::from(tile.queries) * u64::from(blocks.column_quads() + 1) * 16;
         let tile_bytes = u64::from(splits) * record;
         check_binding("partial results of one tile", tile_bytes, &limits)?;
-        let room = largest_binding(&limits).min(PARTIAL_BYTES.max(tile_bytes)) / tile_bytes;
-        let round = room.min(tiles);
+        let before = self.scratch[0].next_multiple_of(SCRATCH_ALIGNMENT);
+        if before + tile_bytes > limits.max_buffer_size {
+            let (need, got) = (before + tile_bytes, limits.max_buffer_size);
+            return Err(Error::Limit { what: "scratch", need, got });
+        }
+        let room = largest_binding(&limits).min(limits.max_buffer_size - before);
+        let round = (room.min(PARTIAL_BYTES.max(tile_bytes)) / tile_bytes).min(tiles);
         self.scratch[1] = round * tile_bytes;
         for first in (0..tiles).step_by(round as usize) {
             let tiles = round.min(tiles - first);

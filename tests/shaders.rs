@@ -175,7 +175,7 @@ fn modules_are_what_plans_say() {
         assert!(storage <= 8, "{name}: {storage} storage buffers");
     }
     println!("{} modules: {kernels:?}", modules.len());
-    assert_eq!(kernels.len(), 5);
+    assert_eq!(kernels.len(), 6);
 }
 
 /// The writers of the back ends that this build has: Vulkan, DirectX 12 and OpenGL ES. Metal's is
@@ -281,6 +281,6 @@ fn kernels_state_their_terms() {
     }
     assert_eq!(
         kernels.into_iter().collect::<Vec<_>>(),
-        ["flash", "merge", "scores", "softmax", "values"]
+        ["flash", "merge", "project", "scores", "softmax", "values"]
     );
 }

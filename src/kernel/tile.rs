@@ -181,10 +181,13 @@ pub(crate) fn check_workgroup(
     bytes: u32,
     limits: &wgpu::Limits,
 ) -> Result<(), Error> {
-    let most =
-        limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x);
     let checks = [
-        ("max_compute_invocations_per_workgroup", threads, most),
+        (
+            "max_compute_invocations_per_workgroup",
+            threads,
+            limits.max_compute_invocations_per_workgroup,
+        ),
+        ("max_compute_workgroup_size_x", threads, limits.max_compute_workgroup_size_x),
         ("max_compute_workgroup_storage_size", bytes, limits.max_compute_workgroup_storage_size),
     ];
     for (what, need, got) in checks {

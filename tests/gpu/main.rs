@@ -6,6 +6,7 @@ mod embedding;
 mod errors;
 mod golden;
 mod layer;
+mod lesson;
 mod numerics;
 mod parity;
 mod program;
