@@ -26,7 +26,7 @@
 //! let x: Vec<f32> = (0..2 * 16 * 32).map(|i| (i as f32).sin()).collect();
 //! let gpu = Gpu::new()?.attention(&problem, Inputs::new(&x, &x, &x))?;
 //! let cpu = cpu::attention(&problem, Inputs::new(&x, &x, &x))?;
-//! assert!(gpu.o.iter().zip(&cpu.o).all(|(a, b)| (a - b).abs() < 1e-5));
+//! approx::assert_abs_diff_eq!(gpu.o.as_slice(), cpu.o.as_slice(), epsilon = 1e-5);
 //! # Ok(()) }
 //! ```
 //!
