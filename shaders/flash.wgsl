@@ -10,13 +10,13 @@
 //
 // Workgroup: TILE_QUERIES = 4 THREADS_Q rows of one head, and the keys of one split.
 // Thread:    (x, y): 4 rows 4 y ..; keys x, x + THREADS_K, ..; value quads x, x + THREADS_K, ..
-// Memory:    `tile` holds a chunk of K, then of V; `weights` holds row maxima, then P.
+// Memory:    `tile` holds a chunk of K, then of V; `weights_tile` holds row maxima, then P.
 // Grid:      one workgroup per place(); splits outermost.
 // Twin:      cpu/flash.rs, sweep()
 //
 // Proof (compiled without runtime checks). Loads: query rows are clamped below q_len, key rows
 // are loaded only below key_span's end <= kv_len, quads only below HEAD_QUADS or VALUE_QUADS.
-// `tile`: slot < TILE_QUADS, since kernel.rs sizes it for both uses. `weights`: key < TILE_KEYS,
+// `tile`: slot < TILE_QUADS, since kernel.rs sizes it for both uses. `weights_tile`: key < TILE_KEYS,
 // y < THREADS_Q. Stores: put() tests its row and quad. Loops: all counters rise by a constant
 // to a bound fixed before the loop. Barriers: in uniform control flow, as key_span() depends on
 // workgroup and uniforms only.
@@ -166,10 +166,10 @@ fn flash(
                     let p = weights_tile[(chunk + j) * QUERY_STRIDE + y];
                     for (var c = 0u; c < OUT_QUADS; c++) {
                         let v = tile[j * COLUMN_QUADS + c * THREADS_K + x];
-                        o0[c] += select(vec4(0.0), p.x * v, p.x != 0.0);
-                        o1[c] += select(vec4(0.0), p.y * v, p.y != 0.0);
-                        o2[c] += select(vec4(0.0), p.z * v, p.z != 0.0);
-                        o3[c] += select(vec4(0.0), p.w * v, p.w != 0.0);
+                        o0[c] += p.x * if_seen(v, p.x);
+                        o1[c] += p.y * if_seen(v, p.y);
+                        o2[c] += p.z * if_seen(v, p.z);
+                        o3[c] += p.w * if_seen(v, p.w);
                     }
                 }
             }

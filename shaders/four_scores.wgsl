@@ -9,8 +9,7 @@ fn four_scores(here: Place, row: u32, key: u32, whole: bool, dots: vec4<f32>) ->
         if (HAS_BIAS) {
             bits = bias_bits(bias_row(here.batch, here.head, i), min(key, problem.kv_len - 1u));
         }
-        let score = max(final_score(dots[r], bits), LOWEST_SCORE);
-        s[r] = select(LOWEST, score, whole || is_allowed(here.batch, i, key, bits));
+        s[r] = select(LOWEST, final_score(dots[r], bits), whole || is_allowed(here.batch, i, key, bits));
     }
     return s;
 }

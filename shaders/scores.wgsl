@@ -19,7 +19,7 @@ var<workgroup> k_tile: array<vec4<f32>, TILE_KEYS * DIM_STRIDE>;
 fn put_score(batch: u32, head: u32, query: u32, key: u32, dot: f32) {
     if (query < problem.q_len && key < problem.kv_len) {
         let bits = bias_bits(bias_row(batch, head, query), key);
-        let score = bitcast<u32>(max(final_score(dot, bits), LOWEST_SCORE));
+        let score = bitcast<u32>(final_score(dot, bits));
         let allowed = is_allowed(batch, query, key, bits);
         let row = row_start(problem.scores, batch, head, query);
         store_score(row + key, select(NEGATIVE_INFINITY, score, allowed));

@@ -15,7 +15,6 @@ const QUERY_STRIDE = THREADS_Q + 1u;  // padded against bank conflicts
 
 var<workgroup> p_tile: array<vec4<f32>, TILE_KEYS * QUERY_STRIDE>;
 var<workgroup> v_tile: array<vec4<f32>, TILE_KEYS * COLUMN_QUADS>;
-var<workgroup> not_finite: atomic<u32>;
 
 fn weight_at(here: Place, row: u32, key: u32) -> f32 {
     let i = min(here.query + row, problem.q_len - 1u);
@@ -46,9 +45,6 @@ fn values(
     var o3: array<vec4<f32>, OUT_QUADS>;
     for (var first = span.x; first < span.y; first += TILE_KEYS) {
         workgroupBarrier();
-        if (local == 0u) {
-            atomicStore(&not_finite, 0u);
-        }
         for (var at = local; at < TILE_KEYS * THREADS_Q; at += THREADS_Q * THREADS_K) {
             let key = at % TILE_KEYS;
             let rows = at / TILE_KEYS;
@@ -71,24 +67,19 @@ fn values(
             if (j < span.y && quad < VALUE_QUADS) {
                 v = load_v(row_start(problem.v, here.batch, kv, j), quad);
             }
-            // 0 * NaN must not leak from an excluded key
-            if (any((bitcast<vec4<u32>>(v) & vec4(0x7f800000u)) == vec4(0x7f800000u))) {
-                atomicOr(&not_finite, 1u);
-            }
             v_tile[at] = v;
         }
         workgroupBarrier();
         // O += P V
-        let finite = atomicLoad(&not_finite) == 0u;
         for (var j = 0u; j < TILE_KEYS; j++) {
             let p = p_tile[j * QUERY_STRIDE + y];
             l += p;
             for (var c = 0u; c < OUT_QUADS; c++) {
                 let v = v_tile[j * COLUMN_QUADS + c * THREADS_K + x];
-                o0[c] += select(vec4(0.0), p.x * v, finite || p.x != 0.0);
-                o1[c] += select(vec4(0.0), p.y * v, finite || p.y != 0.0);
-                o2[c] += select(vec4(0.0), p.z * v, finite || p.z != 0.0);
-                o3[c] += select(vec4(0.0), p.w * v, finite || p.w != 0.0);
+                o0[c] += p.x * if_seen(v, p.x);
+                o1[c] += p.y * if_seen(v, p.y);
+                o2[c] += p.z * if_seen(v, p.z);
+                o3[c] += p.w * if_seen(v, p.w);
             }
         }
     }

@@ -106,7 +106,8 @@ struct Shared {
 }
 
 /// One lock a key: compiling one module holds up only those who want the same one.
-type Entry = Arc<Mutex<Option<Arc<Pipeline>>>>;
+/// The flag: whether wgpu's word on it is known or awaited.
+type Entry = Arc<Mutex<Option<(Arc<Pipeline>, bool)>>>;
 
 #[derive(Debug)]
 pub(crate) struct Pipeline {
@@ -208,18 +209,22 @@ impl Attention {
     }
 
     /// Takes a module's pipeline from the cache, or compiles it. The key is the composed text.
-    pub(crate) fn pipeline(
+    pub(crate) fn pipeline<S: scope::Scope>(
         &self,
         module: Module,
-        scope: &mut impl scope::Scope,
+        scope: &mut S,
     ) -> Result<Arc<Pipeline>, Error> {
         let entry = self.lock().entry(module.wgsl.clone()).or_default().clone();
         let mut entry = entry.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(pipeline) = &*entry {
-            return Ok(pipeline.clone());
+        // In browsers wgpu's word on a pipeline comes later. Who awaits it does not take one that
+        // was compiled by someone who did not.
+        let unheard = cfg!(target_family = "wasm") && S::HASTY;
+        match &*entry {
+            Some((pipeline, heard)) if *heard || unheard => return Ok(pipeline.clone()),
+            _ => {}
         }
         let pipeline = scope.run(self.device(), || Arc::new(compile(self.device(), module)))?;
-        *entry = Some(pipeline.clone());
+        *entry = Some((pipeline.clone(), !unheard));
         Ok(pipeline)
     }
 }

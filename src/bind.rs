@@ -22,8 +22,8 @@ impl Plan {
     /// # Errors
     /// [`Error::Missing`], [`Error::Unexpected`], [`Error::Length`], [`Error::Usage`],
     /// [`Error::Overlap`]; [`Error::Device`] for what only wgpu knows, such as a buffer of
-    /// another device. In browsers wgpu reports that later: use [`Plan::bind_async`]. A buffer of
-    /// another [`wgpu::Instance`] is wgpu's own panic.
+    /// another device, or a device that is lost. In browsers wgpu reports that later: use
+    /// [`Plan::bind_async`]. A buffer of another [`wgpu::Instance`] is wgpu's own panic.
     pub fn bind(&self, buffers: Buffers<'_>) -> Result<Bound, Error> {
         bind(self, &buffers, &mut Now)
     }
@@ -56,7 +56,8 @@ impl Bound {
     ///
     /// # Errors
     /// [`Error::Size`] past a capacity; [`Error::Align`] for a band without alignment if the
-    /// lengths differ. The queue of another device is a mistake that only that device reports.
+    /// lengths differ. The queue of another device is a mistake that only that device
+    /// reports; of another [`wgpu::Instance`], wgpu's own panic.
     pub fn set_lengths(&self, queue: &wgpu::Queue, q_len: u32, kv_len: u32) -> Result<(), Error> {
         let problem = self.plan.problem();
         let shape = problem.shape();
@@ -160,7 +161,7 @@ fn storage<'a>(inner: &Inner, buffers: &Buffers<'a>, slot: Slot) -> Option<Range
     }
     let end = 4 * inner.problem.elements(operand);
     let offset = 4 * u64::from(first_bound(inner, operand));
-    (end > offset).then_some(Range { buffer, offset, size: end - offset })
+    (end > offset).then(|| Range { buffer, offset, size: end - offset })
 }
 
 /// The element at which the binding begins that holds an operand.

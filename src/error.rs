@@ -74,7 +74,7 @@ pub enum Error {
         /// The operand.
         operand: Operand,
     },
-    /// An operand was given, or given a layout, that the problem does not have.
+    /// An operand was given that the problem does not have, or a layout to one that has none.
     Unexpected {
         /// The operand.
         operand: Operand,

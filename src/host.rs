@@ -136,8 +136,8 @@ impl Gpu {
         problem.validate()?;
         inputs.check(problem)?;
         let problem = problem.clone().separate();
-        let mut output = Output::zeros(&problem);
         let plan = self.attention.plan_async(&problem, choice).await?;
+        let mut output = Output::zeros(&problem);
         if output.o.is_empty() {
             return Ok(output);
         }
@@ -196,8 +196,8 @@ impl Gpu {
     ) -> Result<Vec<f32>, Error> {
         projection.validate()?;
         inputs.check(projection)?;
-        let mut y = vec![0.0f32; projection.elements(Operand::Y) as usize];
         let plan = self.attention.plan_projection_async(projection).await?;
+        let mut y = vec![0.0f32; projection.elements(Operand::Y) as usize];
         if y.is_empty() {
             return Ok(y);
         }
@@ -252,8 +252,8 @@ impl Gpu {
     ) -> Result<LayerOutput, Error> {
         layer.validate()?;
         inputs.check(layer)?;
-        let mut output = LayerOutput::zeros(layer);
         let plan = self.attention.plan_multi_head_async(layer, choice).await?;
+        let mut output = LayerOutput::zeros(layer);
         if output.y.is_empty() {
             return Ok(output);
         }

@@ -32,7 +32,7 @@ pub struct MultiHead {
 }
 
 /// Every projected tensor begins on a multiple of so many elements.
-const ALIGNMENT: u64 = 64;
+const ALIGNMENT: u128 = 64;
 
 impl MultiHead {
     /// Self-attention over tokens of `d_model` dims. The problem says how many heads of which
@@ -67,7 +67,7 @@ impl MultiHead {
     /// # Errors
     /// As [`Problem::validate`]; [`Error::Size`] for `d_model`, `context_dim` or products;
     /// [`Error::Unexpected`] for a layout of Q, K, V or O or an arena, which the layer decides;
-    /// [`Error::Length`] for self-attention with other lengths of queries and keys.
+    /// [`Error::Size`] also for self-attention with other lengths of queries and keys.
     pub fn validate(&self) -> Result<(), Error> {
         for (what, got) in [("d_model", self.d_model), ("context_dim", self.context_dim())] {
             if got == 0 {
@@ -83,8 +83,8 @@ impl MultiHead {
         self.problem.validate()?;
         let shape = self.problem.shape();
         if self.context_dim.is_none() && shape.q_len != shape.kv_len {
-            let (need, got) = (shape.q_len.into(), shape.kv_len.into());
-            return Err(Error::Length { operand: Operand::Context, need, got });
+            let need = "q_len, as keys come from the same tokens unless there is a context";
+            return Err(Error::Size { what: "kv_len", need, got: shape.kv_len.into() });
         }
         self.stages()?;
         Ok(())
@@ -153,16 +153,15 @@ impl MultiHead {
 
         // Q, K, V one after the other in `Projected`, O in scratch, all token-major.
         let size = |tokens: u32, dim: u32| {
-            (u64::from(tokens) * u64::from(dim)).next_multiple_of(ALIGNMENT)
+            (u128::from(tokens) * u128::from(dim)).next_multiple_of(ALIGNMENT)
         };
         let starts = [0, size(q_tokens, q_dim), size(q_tokens, q_dim) + size(kv_tokens, k_dim)];
         let projected = starts[2] + size(kv_tokens, v_dim);
-        let fits = |at: u64| {
+        let fits = |at: u128| {
             let need = "at most 2^32 elements of queries, keys and values";
-            u32::try_from(at).map_err(|_| Error::Size { what: "projected", need, got: at.into() })
+            u32::try_from(at).map_err(|_| Error::Size { what: "projected", need, got: at })
         };
         let [q, k, v] = [fits(starts[0])?, fits(starts[1])?, fits(starts[2])?];
-        fits(projected)?;
         let at = |offset: u32, stride: u32| Rows { offset, stride };
         let mut projections = [
             Projection::new(q_tokens, self.d_model, q_dim).rows(Operand::Y, at(q, q_dim)),
@@ -187,8 +186,9 @@ impl MultiHead {
             .layout(Operand::V, token_major(s.kv_heads, s.kv_len, s.value_dim).at(v))
             .layout(Operand::O, token_major(s.q_heads, s.q_len, s.value_dim));
         problem.validate()?;
-        let mixed_bytes = 4 * size(q_tokens, o_dim);
-        Ok(Stages { projections, problem, projected_bytes: 4 * projected, mixed_bytes })
+        let projected_bytes = 4 * u64::from(fits(projected)?);
+        let mixed_bytes = 4 * u64::from(fits(size(q_tokens, o_dim))?);
+        Ok(Stages { projections, problem, projected_bytes, mixed_bytes })
     }
 }
 

@@ -13,6 +13,8 @@ use crate::{Attention, Choice, Error, Method, Operand, Problem};
 const ROW_THREADS: u32 = 64;
 /// Partial results kept at a time; longer work is done in several rounds.
 const PARTIAL_BYTES: u64 = 64 << 20;
+/// Multiply-adds of one dispatch: a fraction of a second on a device of 1 TFLOP/s.
+const DISPATCH_WORK: u64 = 1 << 37;
 /// Storage buffer offsets in scratch: a multiple of every legal alignment.
 const SCRATCH_ALIGNMENT: u64 = 256;
 /// Workgroups of one dispatch: far from where u32 arithmetic would wrap.
@@ -129,8 +131,13 @@ impl Inner {
         if self.method == Method::Staged {
             blocks.check_stages(&self.problem, row_threads, self.attention.loop_limit())?;
             if self.variant.weights_in == Operand::Scratch {
-                let bytes = rows * u64::from(shape.q_len) * u64::from(shape.kv_len) * 4;
+                let scores = u128::from(rows) * u128::from(shape.q_len) * u128::from(shape.kv_len);
+                let bytes = u64::try_from(4 * scores).unwrap_or(u64::MAX);
                 check_binding("stored scores", bytes, &limits)?;
+                if scores > 1 << 32 {
+                    let need = "at most 2^32 stored scores";
+                    return Err(Error::Size { what: "stored scores", need, got: scores });
+                }
                 self.scratch[0] = bytes;
             }
             let key_tiles = u64::from(shape.kv_len.div_ceil(tile.keys));
@@ -138,8 +145,16 @@ impl Inner {
             self.add(Kernel::Softmax, 0, 1, rows * u64::from(shape.q_len), scope)?;
         }
         let tiles = row_tiles * u64::from(blocks.column_tiles);
+        // One dispatch must not keep the device for seconds: some systems reset it then.
+        let dims = u64::from(shape.head_dim) + u64::from(shape.value_dim);
+        let tile_work = u64::from(tile.queries) * u64::from(shape.kv_len).max(1) * dims;
+        let most = (DISPATCH_WORK / tile_work).max(1);
         if splits == 1 {
-            return self.add(sweep, 0, tiles, tiles, scope);
+            for first in (0..tiles).step_by(most as usize) {
+                let tiles = most.min(tiles - first);
+                self.add(sweep, first, tiles, tiles, scope)?;
+            }
+            return Ok(());
         }
         // Rounds of as many tiles as their partial results find room for.
         blocks.check_merge(splits, row_threads, self.attention.loop_limit())?;
@@ -152,7 +167,7 @@ impl Inner {
             return Err(Error::Limit { what: "scratch", need, got });
         }
         let room = largest_binding(&limits).min(limits.max_buffer_size - before);
-        let round = (room.min(PARTIAL_BYTES.max(tile_bytes)) / tile_bytes).min(tiles);
+        let round = (room.min(PARTIAL_BYTES.max(tile_bytes)) / tile_bytes).min(tiles).min(most);
         self.scratch[1] = round * tile_bytes;
         for first in (0..tiles).step_by(round as usize) {
             let tiles = round.min(tiles - first);
@@ -210,6 +225,11 @@ fn check_bindings(problem: &Problem, limits: &wgpu::Limits) -> Result<(), Error>
             check_binding(span.operand.name(), bytes(first(span), end(span)), limits)?;
         }
     }
+    check_groups_and_uniforms(limits)
+}
+
+/// What every kernel needs besides its storage.
+pub(crate) fn check_groups_and_uniforms(limits: &wgpu::Limits) -> Result<(), Error> {
     let uniform = size_of::<crate::uniform::ProblemUniform>() as u64;
     let needs = [
         ("max_uniform_buffer_binding_size", uniform, limits.max_uniform_buffer_binding_size),

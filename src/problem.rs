@@ -145,8 +145,8 @@ impl Problem {
     }
 
     /// All operands but scratch lie in one buffer, at their layouts' offsets; any of them may be
-    /// packed or interleaved as long as nothing written overlaps anything else. Only
-    /// [`Attention::plan`](crate::Attention::plan) looks at this; host calls take slices.
+    /// packed or interleaved as long as nothing written overlaps anything else, which `validate`
+    /// checks. Host calls take slices all the same, each of which may be the whole arena.
     pub fn arena(self) -> Problem {
         Problem { arena: true, ..self }
     }

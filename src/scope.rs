@@ -1,7 +1,7 @@
 //! What wgpu says against a call: now on native, later in browsers.
 
 use std::future::Future;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 use crate::Error;
@@ -13,6 +13,9 @@ type Verdict = Pin<Box<dyn Future<Output = Option<wgpu::Error>>>>;
 
 /// Runs wgpu calls so that their errors come to us and not to the device's handler.
 pub(crate) trait Scope {
+    /// True if nobody awaits a verdict that is not there at once.
+    const HASTY: bool;
+
     fn run<T>(&mut self, device: &wgpu::Device, call: impl FnOnce() -> T) -> Result<T, Error>;
 }
 
@@ -24,22 +27,19 @@ pub(crate) struct Now;
 pub(crate) struct Later(Vec<Verdict>);
 
 impl Scope for Now {
+    const HASTY: bool = true;
+
     fn run<T>(&mut self, device: &wgpu::Device, call: impl FnOnce() -> T) -> Result<T, Error> {
-        let (result, verdicts) = scoped(device, call);
-        for mut verdict in verdicts {
-            let mut context = Context::from_waker(Waker::noop());
-            if let Poll::Ready(Some(error)) = pin!(&mut verdict).poll(&mut context) {
-                return Err(Error::Device(error.to_string()));
-            }
-        }
-        Ok(result)
+        scoped(device, call).map(|(result, _)| result)
     }
 }
 
 impl Scope for Later {
+    const HASTY: bool = false;
+
     fn run<T>(&mut self, device: &wgpu::Device, call: impl FnOnce() -> T) -> Result<T, Error> {
-        let (result, verdicts) = scoped(device, call);
-        self.0.extend(verdicts);
+        let (result, pending) = scoped(device, call)?;
+        self.0.extend(pending);
         Ok(result)
     }
 }
@@ -55,7 +55,8 @@ impl Later {
     }
 }
 
-fn scoped<T>(device: &wgpu::Device, call: impl FnOnce() -> T) -> (T, [Verdict; 3]) {
+/// The call's result and the verdicts that are still to come: on native, none.
+fn scoped<T>(device: &wgpu::Device, call: impl FnOnce() -> T) -> Result<(T, Vec<Verdict>), Error> {
     use wgpu::ErrorFilter::{Internal, OutOfMemory, Validation};
     let outer = device.push_error_scope(Internal);
     let middle = device.push_error_scope(OutOfMemory);
@@ -63,5 +64,14 @@ fn scoped<T>(device: &wgpu::Device, call: impl FnOnce() -> T) -> (T, [Verdict; 3
     let result = call();
     let verdicts: [Verdict; 3] =
         [Box::pin(inner.pop()), Box::pin(middle.pop()), Box::pin(outer.pop())];
-    (result, verdicts)
+    let mut pending = Vec::new();
+    for mut verdict in verdicts {
+        let mut context = Context::from_waker(Waker::noop());
+        match verdict.as_mut().poll(&mut context) {
+            Poll::Ready(Some(error)) => return Err(Error::Device(error.to_string())),
+            Poll::Ready(None) => {}
+            Poll::Pending => pending.push(verdict),
+        }
+    }
+    Ok((result, pending))
 }

@@ -63,7 +63,7 @@ impl<'a, T, C> Inputs<'a, T, C> {
         ];
         let needed = problem.operands();
         check_lengths(&given, &needed, |operand| {
-            (problem.elements(operand), problem.has_own_layout(operand))
+            (problem.slice_elements(operand), problem.has_own_layout(operand))
         })
     }
 }
@@ -236,7 +236,11 @@ impl<'a> LayerInputs<'a> {
             |(operand, slice): (Operand, Option<&[f32]>)| (operand, slice.map(<[f32]>::len));
         let given: Vec<_> = self.given().into_iter().map(lengths).collect();
         check_lengths(&given, &layer.operands(), |operand| {
-            (layer.elements(operand), layer.problem().has_own_layout(operand))
+            let length = match operand {
+                Operand::Bias => layer.problem().slice_elements(operand),
+                _ => layer.elements(operand),
+            };
+            (length, layer.problem().has_own_layout(operand))
         })
     }
 }

@@ -90,7 +90,11 @@ impl ProblemUniform {
             q_len: shape.q_len,
             kv_len: shape.kv_len,
             scale: problem.scale_value(),
-            softcap: problem.softcap_value(),
+            // Below the smallest normal number some devices see 0, which means none.
+            softcap: match problem.softcap_value() {
+                0.0 => 0.0,
+                softcap => softcap.max(f32::MIN_POSITIVE),
+            },
             query_tiles: shape.q_len.div_ceil(inner.variant.blocks.tile().queries),
             first_tile: step.first_tile,
             tiles: step.tiles,

@@ -3,9 +3,9 @@
 use super::rows::{Call, start};
 use crate::{Error, Inputs, Operand, Output, Problem, Scalar, Tile};
 
-/// Below every score that counts: "no key seen yet". Real scores are kept above it.
+/// Below every score that counts: "no key seen yet". Real scores are kept above it, and finite.
 const LOWEST: f32 = f32::MIN;
-const LOWEST_SCORE: f32 = -3.4e38;
+const LARGEST_SCORE: f32 = 3.4e38;
 
 /// What a sweep over some keys leaves behind: unnormalised output, maximum, sum.
 struct Partial {
@@ -112,8 +112,7 @@ fn score<T: Scalar, C: Scalar>(call: &Call<'_, T, C>, at: [u32; 3], q: &[f32], j
         s = cap * (s / cap).clamp(-15.0, 15.0).tanh();
     }
     s += if bias.is_finite() { bias.clamp(-2.3e38, 2.3e38) } else { bias };
-    // Not `max`: NaN stays NaN.
-    if s < LOWEST_SCORE { LOWEST_SCORE } else { s }
+    s.clamp(-LARGEST_SCORE, LARGEST_SCORE)
 }
 
 /// (o, m, l) over the union of the parts' keys.

@@ -81,7 +81,7 @@ impl<'g> Resident<'g> {
             (staged.into_iter().map(map).collect::<Vec<_>>(), submission)
         })?;
         scope.outcome().await?;
-        wait(device, submission);
+        done(device, submission).await?;
         for Readback { operand, staging, mapped } in readbacks {
             match mapped.receive().await {
                 Some(Ok(())) => {}
@@ -118,18 +118,31 @@ fn map((operand, staging): (Operand, wgpu::Buffer)) -> Readback {
     Readback { operand, staging, mapped }
 }
 
-/// A mapping is only reported while someone polls: here a thread, so that no executor is blocked.
-/// If the device is lost, the mapping itself reports it.
+/// Waits for the work. A mapping is only reported while someone polls: here a thread, so that no
+/// executor is blocked. A device lost meanwhile makes wgpu's poll fail or panic; both end here.
 #[cfg(not(target_family = "wasm"))]
-fn wait(device: &wgpu::Device, submission: wgpu::SubmissionIndex) {
+async fn done(device: &wgpu::Device, submission: wgpu::SubmissionIndex) -> Result<(), Error> {
+    let (sender, polled) = oneshot_channel();
     let device = device.clone();
     let poll = wgpu::PollType::Wait { submission_index: Some(submission), timeout: None };
-    std::thread::spawn(move || device.poll(poll));
+    let wait = move || {
+        let _ = sender.send(device.poll(poll).map(drop)); // Nobody waits any more: nothing to do.
+    };
+    if let Err(error) = std::thread::Builder::new().name("wgpu-attention".into()).spawn(wait) {
+        return Err(Error::Device(format!("no thread to wait for the device: {error}")));
+    }
+    match polled.receive().await {
+        Some(Ok(())) => Ok(()),
+        Some(Err(error)) => Err(Error::DeviceLost(error.to_string())),
+        None => Err(Error::DeviceLost("the device failed while it was waited for".into())),
+    }
 }
 
 /// Browsers poll by themselves.
 #[cfg(target_family = "wasm")]
-fn wait(_: &wgpu::Device, _: wgpu::SubmissionIndex) {}
+async fn done(_: &wgpu::Device, _: wgpu::SubmissionIndex) -> Result<(), Error> {
+    Ok(())
+}
 
 /// True if the device cannot even give a few bytes of mapped memory.
 pub(super) fn is_lost(device: &wgpu::Device) -> bool {

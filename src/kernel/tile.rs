@@ -99,7 +99,7 @@ impl Blocks {
     }
 
     pub fn values_bytes(&self) -> u32 {
-        self.p_bytes() + 16 * 4 * self.threads_k * self.column_quads() + 4
+        self.p_bytes() + 16 * 4 * self.threads_k * self.column_quads()
     }
 
     /// The stages' tile for a problem.
@@ -127,18 +127,18 @@ impl Blocks {
             return Blocks::of_tile(problem, tile, limits);
         }
         let (value_dim, q_len) = (problem.shape.value_dim, problem.shape.q_len);
-        let mut last = Err(Error::Limit {
-            what: "value_dim of the fused kernel",
-            need: value_dim.into(),
-            got: 0,
-        });
-        for (_, _, tile) in TABLE.iter().filter(|row| value_dim <= row.0 && q_len <= row.1) {
-            last = Blocks::of_tile(problem, *tile, limits);
-            if last.is_ok() {
-                break;
+        let rows = TABLE.iter().filter(|row| value_dim <= row.0 && q_len <= row.1);
+        let mut refused = None;
+        for (_, _, tile) in rows {
+            match (Blocks::of_tile(problem, *tile, limits), &refused) {
+                (Ok(blocks), _) => return Ok(blocks),
+                // The first tile is the one meant for this problem: what stops it is the reason.
+                (Err(error), None) => refused = Some(error),
+                (Err(_), Some(_)) => {}
             }
         }
-        last
+        let (what, need) = ("value_dim of the fused kernel", value_dim.into());
+        Err(refused.unwrap_or(Error::Limit { what, need, got: 0 }))
     }
 
     fn of_tile(problem: &Problem, tile: Tile, limits: &wgpu::Limits) -> Result<Blocks, Error> {

@@ -61,7 +61,14 @@ impl Attention {
         let projections = [q?, k?, v?, o?];
         let attention = Plan::new(self, &problem, choice, scope)?;
         let layer = layer.clone();
-        Ok(MultiHeadPlan { layer, projections, attention, projected_bytes, mixed_bytes })
+        let plan = MultiHeadPlan { layer, projections, attention, projected_bytes, mixed_bytes };
+        let got = self.limits().max_buffer_size;
+        for (what, need) in [("projected", projected_bytes), ("scratch", plan.scratch_bytes())] {
+            if need > got {
+                return Err(Error::Limit { what, need, got });
+            }
+        }
+        Ok(plan)
     }
 }
 

@@ -146,6 +146,17 @@ impl Problem {
         })
     }
 
+    /// Elements a host slice must have: for a bias given by its shape, all of that shape, even
+    /// where an empty axis leaves none of it in use.
+    pub(crate) fn slice_elements(&self, operand: Operand) -> u64 {
+        match (operand, &self.bias) {
+            (Operand::Bias, Some(Bias::Shape(shape))) => {
+                shape.iter().map(|&n| u64::from(n)).product()
+            }
+            _ => self.elements(operand),
+        }
+    }
+
     /// Strides of a laid-out operand. Wraps on sizes that `validate` refuses.
     pub(crate) fn layout_of(&self, operand: Operand) -> Layout {
         let own = LAID_OUT.iter().position(|&o| o == operand).and_then(|at| self.layouts[at]);

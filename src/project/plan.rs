@@ -6,7 +6,7 @@ use super::{LAID_OUT, Projection, Rows};
 use crate::attention::Pipeline;
 use crate::buffers::{Need, Range, Recording, begin_pass, first_bound, uniform_buffer};
 use crate::kernel::{Module, Slot, check_loops, check_workgroup, shader};
-use crate::plan::{check_binding, check_storage_buffers, fold};
+use crate::plan::{check_binding, check_groups_and_uniforms, check_storage_buffers, fold};
 use crate::scope::{Later, Now, Scope};
 use crate::{Attention, Buffers, Dispatch, Error, Operand};
 
@@ -77,6 +77,7 @@ impl Attention {
     ) -> Result<ProjectionPlan, Error> {
         projection.validate()?;
         let limits = self.limits();
+        check_groups_and_uniforms(limits)?;
         for operand in projection.operands() {
             let first = first_bound(projection.rows_of(operand).offset, limits);
             let bytes = 4 * projection.elements(operand).saturating_sub(first.into());
@@ -92,11 +93,14 @@ impl Attention {
         let module = module(projection, threads);
         check_storage_buffers(&module, limits)?;
         let chunks = u64::from(input.div_ceil(4 * QUADS));
-        check_loops(chunks * ITERATIONS_PER_CHUNK + 1, self.loop_limit())?;
+        check_loops(chunks * ITERATIONS_PER_CHUNK + ITERATIONS_AFTER, self.loop_limit())?;
         let output_tiles = output.div_ceil(4 * threads);
         let groups = u64::from(tokens.div_ceil(4 * threads)) * u64::from(output_tiles);
-        let grid = fold(groups, groups, limits.max_compute_workgroups_per_dimension)?;
-        let step = if groups == 0 { None } else { Some((self.pipeline(module, scope)?, grid)) };
+        let mut step = None;
+        if groups > 0 {
+            let grid = fold(groups, groups, limits.max_compute_workgroups_per_dimension)?;
+            step = Some((self.pipeline(module, scope)?, grid));
+        }
         let (attention, projection) = (self.clone(), projection.clone());
         Ok(ProjectionPlan { attention, projection, step, output_tiles, groups: groups as u32 })
     }
@@ -107,6 +111,8 @@ const QUADS: u32 = 4;
 /// Loop iterations of one such chunk, counted as rolled: two loads of at most 2 trips, 4 trips of
 /// the product, each loop's final test.
 const ITERATIONS_PER_CHUNK: u64 = 1 + 3 + 3 + 5;
+/// The loop's own final test, and four stores of a quad, element by element.
+const ITERATIONS_AFTER: u64 = 1 + 4 * 5;
 
 fn workgroup_bytes(threads: u32) -> u32 {
     16 * (4 * threads * (QUADS + 1) + 4 * QUADS * threads)

@@ -56,11 +56,6 @@ fn check(gpu: &Gpu, layer: &MultiHead, seed: u64, method: Option<Method>) -> f32
         let n = layer.elements(operand) as usize;
         normal(n, 40 * seed + operand as u64).iter().map(|x| x * scale).collect()
     };
-    // Weights that keep a token's spread: 1 / sqrt(input).
-    let scaled = |operand: Operand, output: Operand| {
-        let outputs = layer.elements(output).max(1) as f32;
-        of(operand, (outputs / layer.elements(operand) as f32).sqrt())
-    };
     let biased = |operand: Operand| of(operand, 0.5);
     let biases = [Operand::Bq, Operand::Bk, Operand::Bv, Operand::Bo].map(biased);
     let has_biases = !biases[0].is_empty();
@@ -70,7 +65,7 @@ fn check(gpu: &Gpu, layer: &MultiHead, seed: u64, method: Option<Method>) -> f32
         shape.kv_heads * shape.head_dim,
         shape.kv_heads * shape.value_dim,
     ];
-    let _ = scaled;
+    // Weights that keep a token's spread: 1 / sqrt(input).
     let weight = |operand: Operand, output: u32| {
         let input = layer.elements(operand) as f32 / output as f32;
         of(operand, 1.0 / input.sqrt())
