@@ -158,7 +158,7 @@ impl MultiHead {
         let starts = [0, size(q_tokens, q_dim), size(q_tokens, q_dim) + size(kv_tokens, k_dim)];
         let projected = starts[2] + size(kv_tokens, v_dim);
         let fits = |at: u128| {
-            let need = "at most 2^32 elements of queries, keys and values";
+            let need = "less than 2^32 elements of queries, keys and values";
             u32::try_from(at).map_err(|_| Error::Size { what: "projected", need, got: at })
         };
         let [q, k, v] = [fits(starts[0])?, fits(starts[1])?, fits(starts[2])?];
@@ -175,8 +175,8 @@ impl MultiHead {
         if self.residual {
             projections[3] = projections[3].clone().residual();
         }
-        for projection in &projections {
-            projection.validate()?;
+        for (stage, projection) in projections.iter().enumerate() {
+            projection.validate().map_err(|error| in_stage(error, stage))?;
         }
         let token_major = Layout::token_major;
         let problem = self.problem.clone();
@@ -189,6 +189,23 @@ impl MultiHead {
         let projected_bytes = 4 * u64::from(fits(projected)?);
         let mixed_bytes = 4 * u64::from(fits(size(q_tokens, o_dim))?);
         Ok(Stages { projections, problem, projected_bytes, mixed_bytes })
+    }
+}
+
+/// A projection's error, with the layer's own names: its caller knows no w, but a w_q.
+fn in_stage(error: Error, stage: usize) -> Error {
+    let name = |what: &'static str| match what {
+        "x" => ["x", "context", "context", "o"][stage],
+        "w" => ["w_q", "w_k", "w_v", "w_o"][stage],
+        "b" => ["b_q", "b_k", "b_v", "b_o"][stage],
+        "y" => ["q", "k", "v", "y"][stage],
+        "residual" => "x",
+        other => other,
+    };
+    match error {
+        Error::Size { what, need, got } => Error::Size { what: name(what), need, got },
+        Error::Limit { what, need, got } => Error::Limit { what: name(what), need, got },
+        other => other,
     }
 }
 

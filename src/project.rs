@@ -65,7 +65,7 @@ impl Projection {
     ///
     /// # Errors
     /// [`Error::Size`], [`Error::Stride`] for rows of Y that overlap, [`Error::Unexpected`] for
-    /// rows of an operand that has none.
+    /// rows of an operand that no projection has.
     pub fn validate(&self) -> Result<(), Error> {
         if let Some(operand) = self.misplaced {
             return Err(Error::Unexpected { operand });

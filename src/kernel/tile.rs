@@ -165,6 +165,9 @@ impl Blocks {
             let wider = Blocks { dim_quads, ..blocks };
             blocks = if fits(&wider) { wider } else { blocks };
         }
+        // Chunks of equal size rather than a full and a small one.
+        let quads = shape.head_dim.div_ceil(4);
+        blocks.dim_quads = quads.div_ceil(quads.div_ceil(blocks.dim_quads));
         while 2 * blocks.key_chunk <= tile.keys && tile.keys.is_multiple_of(2 * blocks.key_chunk) {
             let longer = Blocks { key_chunk: 2 * blocks.key_chunk, ..blocks };
             if longer.tile_quads() > blocks.tile_quads().max(4 * threads_k * 17) || !fits(&longer) {

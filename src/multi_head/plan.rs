@@ -1,6 +1,6 @@
 //! A layer on a device: plan, bind, encode. One encoder, one submit.
 
-use super::{MultiHead, Stages};
+use super::{MultiHead, Stages, in_stage};
 use crate::buffers::{Need, Recording, begin_pass};
 use crate::project::{ProjectionBound, ProjectionPlan};
 use crate::scope::{Later, Now, Scope};
@@ -57,7 +57,11 @@ impl Attention {
     ) -> Result<MultiHeadPlan, Error> {
         layer.validate()?;
         let Stages { projections, problem, projected_bytes, mixed_bytes } = layer.stages()?;
-        let [q, k, v, o] = projections.each_ref().map(|p| self.plan_projection_in(p, scope));
+        let mut plan = |stage: usize| {
+            let projection = self.plan_projection_in(&projections[stage], scope);
+            projection.map_err(|error| in_stage(error, stage))
+        };
+        let [q, k, v, o] = [0, 1, 2, 3].map(&mut plan);
         let projections = [q?, k?, v?, o?];
         let attention = Plan::new(self, &problem, choice, scope)?;
         let layer = layer.clone();

@@ -3,5 +3,6 @@
 mod empty;
 mod lengths;
 mod memory;
-mod pass;
+pub mod pass;
 mod reuse;
+mod rounds;

@@ -12,14 +12,14 @@ use crate::program::{Program, Reference};
 use crate::support::{Data, max_error};
 
 /// Host calls on the shared program's device, so that its handler watches them.
-fn gpu() -> Gpu {
+pub fn gpu() -> Gpu {
     let program = Program::shared();
     Gpu::from_device(program.device.clone(), program.queue.clone())
         .with_attention(program.attention.clone())
 }
 
 /// The next right call.
-fn good(gpu: &Gpu) {
+pub fn good(gpu: &Gpu) {
     let problem = Problem::new(Shape::self_attention(1, 2, 9, 4));
     let data = Data::new(&problem, 1);
     let reference = Reference::new(&problem, data.inputs()).expect("a right call");
@@ -28,7 +28,7 @@ fn good(gpu: &Gpu) {
 }
 
 /// The same text of the same error; NaN in it does not matter.
-fn assert_same(name: &str, got: &Error, want: &Error) {
+pub fn assert_same(name: &str, got: &Error, want: &Error) {
     assert_eq!(format!("{got:?}"), format!("{want:?}"), "{name}");
     let text = got.to_string();
     let words = match got {

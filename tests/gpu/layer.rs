@@ -1,8 +1,13 @@
 //! Projections and the whole multi-head layer, against their CPU mirrors.
 
+mod buffers;
+mod errors;
+mod program;
+mod slices;
+
 use wgpu_attention::{
-    Align, Band, Choice, Gpu, LayerInputs, Method, MultiHead, Operand, Problem, Projection,
-    ProjectionInputs, Rows, Shape, cpu,
+    Align, Band, Choice, Gpu, LayerInputs, LayerOutput, Method, MultiHead, Operand, Problem,
+    Projection, ProjectionInputs, Rows, Shape, cpu,
 };
 
 use crate::support::{default_limits_gpu, gpu, max_error, normal};
@@ -50,39 +55,86 @@ fn projections_equal_the_cpu() {
     }
 }
 
-/// A layer and random inputs for it.
+/// Random operands for a layer, weights scaled so that a token keeps its spread.
+struct Tensors {
+    all: Vec<(Operand, Vec<f32>)>,
+    has_context: bool,
+    has_biases: bool,
+}
+
+const WEIGHTS: [Operand; 4] = [Operand::Wq, Operand::Wk, Operand::Wv, Operand::Wo];
+const BIASES: [Operand; 4] = [Operand::Bq, Operand::Bk, Operand::Bv, Operand::Bo];
+
+impl Tensors {
+    fn new(layer: &MultiHead, seed: u64) -> Tensors {
+        let shape = layer.problem().shape();
+        let columns = |operand: Operand| match operand {
+            Operand::Wq => shape.q_heads * shape.head_dim,
+            Operand::Wk => shape.kv_heads * shape.head_dim,
+            _ => shape.kv_heads * shape.value_dim,
+        };
+        // Rows of a weight matrix: the dims that a token has before it.
+        let rows = |operand: Operand| match operand {
+            Operand::Wo => shape.q_heads * shape.value_dim,
+            _ => layer.elements(operand) as u32 / columns(operand),
+        };
+        let of = |operand: Operand| -> Vec<f32> {
+            let scale = match operand {
+                _ if WEIGHTS.contains(&operand) => 1.0 / (rows(operand) as f32).sqrt(),
+                _ if BIASES.contains(&operand) => 0.5,
+                _ => 1.0,
+            };
+            let x = normal(layer.elements(operand) as usize, 40 * seed + operand as u64);
+            x.iter().map(|x| x * scale).collect()
+        };
+        let inputs = [Operand::X, Operand::Context, Operand::Bias];
+        let all = inputs.into_iter().chain(WEIGHTS).chain(BIASES);
+        Tensors {
+            all: all.map(|operand| (operand, of(operand))).collect(),
+            // Empty tensors count too, so their lengths do not tell.
+            has_context: layer.clone().context(rows(Operand::Wk)) == *layer,
+            has_biases: layer.clone().biases() == *layer,
+        }
+    }
+
+    fn get(&self, operand: Operand) -> &[f32] {
+        &self.all.iter().find(|x| x.0 == operand).expect("an input").1
+    }
+
+    fn get_mut(&mut self, operand: Operand) -> &mut Vec<f32> {
+        &mut self.all.iter_mut().find(|x| x.0 == operand).expect("an input").1
+    }
+
+    fn inputs(&self) -> LayerInputs<'_> {
+        let mut inputs =
+            LayerInputs::new(self.get(Operand::X), WEIGHTS.map(|operand| self.get(operand)));
+        if self.has_context {
+            inputs = inputs.context(self.get(Operand::Context));
+        }
+        if self.has_biases {
+            inputs = inputs.biases(BIASES.map(|operand| self.get(operand)));
+        }
+        match self.get(Operand::Bias) {
+            [] => inputs,
+            bias => inputs.bias(bias),
+        }
+    }
+
+    /// Those that the layer has.
+    fn given(&self) -> impl Iterator<Item = (Operand, &[f32])> {
+        let has = |operand: Operand| match operand {
+            Operand::Context => self.has_context,
+            Operand::Bias => !self.get(operand).is_empty(),
+            _ => self.has_biases || !BIASES.contains(&operand),
+        };
+        self.all.iter().filter(move |x| has(x.0)).map(|x| (x.0, &x.1[..]))
+    }
+}
+
+/// The largest error of a layer over random inputs.
 fn check(gpu: &Gpu, layer: &MultiHead, seed: u64, method: Option<Method>) -> f32 {
-    let of = |operand: Operand, scale: f32| -> Vec<f32> {
-        let n = layer.elements(operand) as usize;
-        normal(n, 40 * seed + operand as u64).iter().map(|x| x * scale).collect()
-    };
-    let biased = |operand: Operand| of(operand, 0.5);
-    let biases = [Operand::Bq, Operand::Bk, Operand::Bv, Operand::Bo].map(biased);
-    let has_biases = !biases[0].is_empty();
-    let shape = layer.problem().shape();
-    let widths = [
-        shape.q_heads * shape.head_dim,
-        shape.kv_heads * shape.head_dim,
-        shape.kv_heads * shape.value_dim,
-    ];
-    // Weights that keep a token's spread: 1 / sqrt(input).
-    let weight = |operand: Operand, output: u32| {
-        let input = layer.elements(operand) as f32 / output as f32;
-        of(operand, 1.0 / input.sqrt())
-    };
-    let d_model = (layer.elements(Operand::X) / u64::from(shape.batch * shape.q_len).max(1)) as u32;
-    let weights = [
-        weight(Operand::Wq, widths[0]),
-        weight(Operand::Wk, widths[1]),
-        weight(Operand::Wv, widths[2]),
-        weight(Operand::Wo, d_model.max(1)),
-    ];
-    let (x, context, bias) =
-        (of(Operand::X, 1.0), of(Operand::Context, 1.0), of(Operand::Bias, 1.0));
-    let mut inputs = LayerInputs::new(&x, weights.each_ref().map(Vec::as_slice));
-    inputs = if context.is_empty() { inputs } else { inputs.context(&context) };
-    inputs = if bias.is_empty() { inputs } else { inputs.bias(&bias) };
-    inputs = if has_biases { inputs.biases(biases.each_ref().map(Vec::as_slice)) } else { inputs };
+    let tensors = Tensors::new(layer, seed);
+    let inputs = tensors.inputs();
     let want = cpu::multi_head(layer, inputs).expect("cpu");
     let got = match method {
         None => gpu.multi_head(layer, inputs),
@@ -90,7 +142,11 @@ fn check(gpu: &Gpu, layer: &MultiHead, seed: u64, method: Option<Method>) -> f32
             pollster::block_on(gpu.multi_head_async(layer, inputs, Choice::method(method)))
         }
     };
-    let got = got.expect("gpu");
+    layer_error(&got.expect("gpu"), &want)
+}
+
+/// The largest error of any part; infinite where one is missing.
+fn layer_error(got: &LayerOutput, want: &LayerOutput) -> f32 {
     let part = |got: &Option<Vec<f32>>, want: &Option<Vec<f32>>| match (got, want) {
         (Some(got), Some(want)) => max_error(got, want),
         (None, None) => 0.0,
@@ -112,6 +168,7 @@ fn layers_equal_the_cpu() {
     };
     let window = Band { left: Some(5), right: Some(0) };
     let grouped = Shape::self_attention(2, 6, 33, 20).kv_heads(2).value_dim(12);
+    let empty = Problem::new(Shape::self_attention(2, 3, 5, 8).kv_len(0));
     let cases = [
         ("512 = 8 x 64, 256 tokens", MultiHead::new(512, heads(1, 8, 256, 64))),
         ("causal", MultiHead::new(512, heads(1, 8, 256, 64).causal())),
@@ -123,6 +180,8 @@ fn layers_equal_the_cpu() {
         ("bias", MultiHead::new(24, heads(2, 3, 20, 8).bias_shape(&[3, 20, 20]))),
         ("one token", MultiHead::new(8, heads(1, 2, 1, 4)).biases()),
         ("no tokens", MultiHead::new(8, heads(1, 2, 0, 4))),
+        ("no batch", MultiHead::new(8, heads(0, 2, 3, 4).lse()).biases()),
+        ("an empty context", MultiHead::new(24, empty.lse()).context(16).biases().residual()),
     ];
     for (seed, (name, layer)) in (1..).zip(&cases) {
         for gpu in [gpu(), default_limits_gpu()] {

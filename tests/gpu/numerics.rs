@@ -194,3 +194,57 @@ fn softcap_saturates() {
         });
     }
 }
+
+/// A softcap near the largest number, and scores on both sides of it: nothing overflows.
+#[test]
+fn huge_softcaps_are_numbers() {
+    for cap in [1e36, 1e37, 1e38, f32::MAX] {
+        // One key far above the others; the others negative; all the same.
+        type Row = (&'static str, fn(usize) -> f32, Option<usize>);
+        let rows: [Row; 4] = [
+            ("one large", |j| if j == 44 { 1e38 } else { 1e36 * (j % 5) as f32 }, Some(44)),
+            ("rising", |j| 1e36 * ((j + 1) as f32 / 70.0), Some(KEYS - 1)),
+            ("all but one negative", |j| if j == 3 { 1e36 } else { -1e38 }, Some(3)),
+            ("the same", |_| 1e38, None),
+        ];
+        for (label, score, winner) in rows {
+            let data = with_scores(&problem(), score);
+            let s = f64::from(score(winner.unwrap_or(0)));
+            let s = f64::from(cap) * (s / f64::from(cap)).min(15.0).tanh();
+            let o = match winner {
+                Some(key) => data.v[key * DIM..][..DIM].to_vec(),
+                None => mean(&data.v, 0..KEYS),
+            };
+            each(&problem().scale(1.0).softcap(cap), data.inputs(), |name, output| {
+                let name = format!("{name}, softcap {cap:e}, {label}");
+                assert_rows(&name, output, &o);
+                let lse = f64::from(output.lse.as_ref().unwrap()[0]);
+                assert!((lse - s).abs() <= 2e-6 * s.abs(), "{name}: LSE {lse:e}, not {s:e}");
+            });
+        }
+    }
+}
+
+/// A score and a bias that are numbers, their sum past the largest one: kept finite, so that its
+/// row is too. In f64, where the sum is a number, the LSE rounds to infinity.
+#[test]
+fn sums_past_the_largest_number_are_finite() {
+    let one = |j: usize| if j == 44 { 2.3e38 } else { 0.0 };
+    let data = with_scores(&biased(), |_| 2e38);
+    for sign in [1.0f32, -1.0] {
+        let problem = biased().scale(sign);
+        let all = vec![sign * 2.3e38; QUERIES * KEYS];
+        let some: Vec<f32> = (0..QUERIES * KEYS).map(|at| one(at % KEYS)).collect();
+        let winner = data.v[44 * DIM..][..DIM].to_vec();
+        let rows = [("all", all, mean(&data.v, 0..KEYS)), ("one", some, winner)];
+        for (label, bias, want) in rows {
+            let inputs = wgpu_attention::Inputs::new(&data.q, &data.k, &data.v).bias(&bias);
+            each(&problem, inputs, |name, output| {
+                let label = format!("{name}, {label}, {sign}");
+                assert_rows(&label, output, &want);
+                let lse = output.lse.as_ref().unwrap();
+                assert!(name == "cpu" || lse.iter().all(|x| x.is_finite()), "{label}: {lse:?}");
+            });
+        }
+    }
+}

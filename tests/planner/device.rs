@@ -38,6 +38,16 @@ impl Pretend {
         Pretend { attention, device, instance, uncaptured }
     }
 
+    /// A buffer that kernels may use.
+    pub fn buffer(&self, size: u64) -> wgpu::Buffer {
+        self.device.create_buffer(&wgpu::BufferDescriptor {
+            label: None,
+            size,
+            usage: wgpu::BufferUsages::STORAGE,
+            mapped_at_creation: false,
+        })
+    }
+
     /// Compute pipelines that exist now.
     pub fn pipelines(&self) -> usize {
         let report = self.instance.generate_report().expect("a report");

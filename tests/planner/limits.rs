@@ -1,6 +1,8 @@
 //! Every plan against every limit of its device.
 
-use wgpu_attention::{Buffers, Choice, Error, LoopLimit, Method, Operand, Plan, Problem, Shape};
+use wgpu_attention::{
+    Buffers, Choice, Dispatch, Error, LoopLimit, Method, Operand, Plan, Problem, Shape,
+};
 
 use crate::device::{Pretend, grid, words};
 use crate::problems::problems;
@@ -32,7 +34,9 @@ fn every_plan_is_within_its_device_or_names_the_limit() {
                     Err(Error::Limit { what, need, got }) => {
                         refused += 1;
                         assert!(need > got, "{what} {need} {got}: {pair}");
-                        match lift(&problem, choice, &limits, loop_limit) {
+                        let plan =
+                            |pretend: &Pretend| pretend.attention.plan_with(&problem, choice);
+                        match lift(plan, within, &limits, loop_limit) {
                             Ok(to) => lifted += u32::from(to),
                             Err(why) => broken.push(format!("{why}: {pair}")),
                         }
@@ -53,15 +57,15 @@ fn every_plan_is_within_its_device_or_names_the_limit() {
 
 /// Raises named limits until there is a plan, which it must come to. False if what is named is no
 /// limit of the device's.
-fn lift(
-    problem: &Problem,
-    choice: Choice,
+pub fn lift<P>(
+    plan: impl Fn(&Pretend) -> Result<P, Error>,
+    within: impl Fn(&P, &wgpu::Limits) -> Result<(), String>,
     limits: &wgpu::Limits,
     loop_limit: LoopLimit,
 ) -> Result<bool, String> {
     let mut limits = limits.clone();
-    for _ in 0..8 {
-        match Pretend::new(&limits, loop_limit).attention.plan_with(problem, choice) {
+    for _ in 0..12 {
+        match plan(&Pretend::new(&limits, loop_limit)) {
             Ok(plan) => return within(&plan, &limits).map(|()| true),
             Err(Error::Limit { what, need, got }) => match raised(what, need, got, &limits)? {
                 Some(more) => limits = more,
@@ -103,7 +107,10 @@ fn raised(
         "max_uniform_buffer_binding_size" => {
             std::mem::replace(&mut new.max_uniform_buffer_binding_size, need)
         }
-        "max_buffer_size" => std::mem::replace(&mut new.max_buffer_size, need),
+        // One buffer, bound in parts.
+        "max_buffer_size" | "scratch" | "projected" => {
+            std::mem::replace(&mut new.max_buffer_size, need)
+        }
         "workgroups" => {
             u64::from(std::mem::replace(side, (need as f64).cbrt().ceil() as u32 + 1)).pow(3)
         }
@@ -117,7 +124,20 @@ fn raised(
         | "scores"
         | "weights"
         | "arena"
-        | "scratch"
+        | "x"
+        | "context"
+        | "w"
+        | "w_q"
+        | "w_k"
+        | "w_v"
+        | "w_o"
+        | "b"
+        | "b_q"
+        | "b_k"
+        | "b_v"
+        | "b_o"
+        | "residual"
+        | "y"
         | "stored scores"
         | "partial results of one tile" => {
             new.max_storage_buffer_binding_size = need.max(old.max_storage_buffer_binding_size);
@@ -140,32 +160,40 @@ fn within(plan: &Plan, limits: &wgpu::Limits) -> Result<(), String> {
     for operand in [Operand::Q, Operand::K, Operand::V, Operand::O, Operand::Arena] {
         checks.push(("operand", 4 * plan.problem().elements(operand), binding));
     }
-    for dispatch in plan.describe().dispatches {
-        let storage = dispatch.bindings.iter().filter(|&&binding| binding > 1).count() as u64;
-        let per_stage = limits.max_storage_buffers_per_shader_stage.into();
-        let invocations = u64::from(dispatch.invocations);
-        checks.extend([
-            ("invocations", invocations, limits.max_compute_invocations_per_workgroup.into()),
-            ("size x", invocations, limits.max_compute_workgroup_size_x.into()),
-            (
-                "workgroup memory",
-                dispatch.workgroup_bytes.into(),
-                limits.max_compute_workgroup_storage_size.into(),
-            ),
-            ("storage buffers", storage, per_stage),
-        ]);
-        for side in dispatch.grid {
-            let most = limits.max_compute_workgroups_per_dimension.into();
-            checks.push(("grid", side.into(), most));
-            if side == 0 {
-                return Err("an empty grid".into());
-            }
-        }
-    }
+    broken(checks)?;
+    plan.describe().dispatches.iter().try_for_each(|dispatch| dispatch_within(dispatch, limits))
+}
+
+fn broken(checks: Vec<(&str, u64, u64)>) -> Result<(), String> {
     match checks.into_iter().find(|(_, need, got)| need > got) {
         Some(broken) => Err(format!("{broken:?}")),
         None => Ok(()),
     }
+}
+
+/// Everything a dispatch says of itself, against the limits.
+pub fn dispatch_within(dispatch: &Dispatch, limits: &wgpu::Limits) -> Result<(), String> {
+    let storage = dispatch.bindings.iter().filter(|&&binding| binding > 1).count() as u64;
+    let invocations = u64::from(dispatch.invocations);
+    let last = dispatch.bindings.iter().max().map_or(0, |&binding| u64::from(binding) + 1);
+    let mut checks = vec![
+        ("invocations", invocations, limits.max_compute_invocations_per_workgroup.into()),
+        ("size x", invocations, limits.max_compute_workgroup_size_x.into()),
+        (
+            "workgroup memory",
+            dispatch.workgroup_bytes.into(),
+            limits.max_compute_workgroup_storage_size.into(),
+        ),
+        ("storage buffers", storage, limits.max_storage_buffers_per_shader_stage.into()),
+        ("bindings", last, limits.max_bindings_per_bind_group.into()),
+    ];
+    for side in dispatch.grid {
+        checks.push(("grid", side.into(), limits.max_compute_workgroups_per_dimension.into()));
+        if side == 0 {
+            return Err("an empty grid".into());
+        }
+    }
+    broken(checks)
 }
 
 /// Buffers of just the sizes a plan needs are bound: wgpu's own checks of every binding.
@@ -188,13 +216,8 @@ fn bind(pretend: &Pretend, plan: &Plan) -> Result<(), Error> {
         }
     };
     operands.push((Operand::Scratch, plan.scratch_bytes()));
-    let buffer = |&(operand, size): &(Operand, u64)| {
-        let usage = wgpu::BufferUsages::STORAGE;
-        let descriptor =
-            wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
-        (operand, pretend.device.create_buffer(&descriptor))
-    };
-    let buffers: Vec<_> = operands.iter().map(buffer).collect();
+    let buffers: Vec<_> =
+        operands.iter().map(|&(operand, size)| (operand, pretend.buffer(size))).collect();
     plan.bind(buffers.iter().fold(Buffers::default(), |all, (o, buffer)| all.with(*o, buffer)))
         .map(|_| ())
 }

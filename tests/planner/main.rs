@@ -2,6 +2,8 @@
 //! names one that is truly exceeded. wgpu's noop back end only pretends, so no GPU is needed.
 
 mod device;
+mod dispatches;
+mod layers;
 mod limits;
 mod problems;
 mod reuse;

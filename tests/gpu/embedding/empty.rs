@@ -1,6 +1,6 @@
 //! Operands without elements: legal, whatever buffers stand for them.
 
-use wgpu_attention::{Buffers, Operand, Problem, Shape};
+use wgpu_attention::{BiasLayout, Buffers, Layout, Operand, Problem, Shape};
 
 use crate::program::{Program, USAGE};
 
@@ -68,4 +68,46 @@ fn operands_without_elements() {
             }
         }
     }
+}
+
+/// No keys, far into a large buffer: there is no element at the offset to bind.
+#[test]
+fn operands_without_elements_at_an_offset() {
+    let shape = Shape { kv_len: 0, ..FULL };
+    let far = |operand: Operand| {
+        let tokens = if operand == Operand::Q { shape.q_len } else { shape.kv_len };
+        Layout::head_major(shape.q_heads, tokens, 4).at(100_000 + operand as u32)
+    };
+    // Every one of these has a bias: of no elements, if nothing else is said.
+    let plain = Problem::new(shape).lse().bias_shape(&[3, 0]);
+    let keys =
+        plain.clone().layout(Operand::K, far(Operand::K)).layout(Operand::V, far(Operand::V));
+    let bias = BiasLayout { offset: 100_003, query: 9, key: 1, ..Default::default() };
+    let rows = plain.clone().bias_shape(&[shape.q_len, 1]);
+    for (name, problem) in [
+        ("keys", keys.clone()),
+        ("bias", plain.bias(bias)),
+        ("a bias per row", rows),
+        ("all", keys.bias(bias).layout(Operand::Q, far(Operand::Q))),
+    ] {
+        for problem in [problem.clone(), problem.scores().weights()] {
+            for spare in [0, 64] {
+                let [o, lse] = run(&problem, spare);
+                assert!(o.len() == 48 && o.iter().all(|&x| x == 0.0), "{name}: {o:?}");
+                let all = lse.iter().all(|&x| x == f32::NEG_INFINITY);
+                assert!(lse.len() == 12 && all, "{name}: {lse:?}");
+            }
+        }
+    }
+    // In an arena only Q and O have elements.
+    let program = Program::shared();
+    let problem = Problem::new(shape).arena().layout(Operand::K, far(Operand::K));
+    let problem = problem.layout(Operand::V, far(Operand::V)).bias(bias);
+    let problem = problem.layout(Operand::O, Layout::head_major(2, 3, 4).at(48));
+    assert_eq!(problem.elements(Operand::Arena), 96);
+    let plan = program.attention.plan(&problem).expect("a plan");
+    let arena = program.buffer(&[1.0; 96]);
+    let bound = plan.bind(Buffers::arena(&arena)).expect("an arena");
+    program.submit(|encoder| bound.encode_in(encoder));
+    assert_eq!(program.read(&arena), [[1.0; 48], [0.0; 48]].concat());
 }

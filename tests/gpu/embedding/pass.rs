@@ -27,14 +27,20 @@ fn add_one(@builtin(global_invocation_id) id: vec3<u32>) {
 }
 ";
 
-struct Own {
+/// One of them over two buffers.
+pub struct Own {
     pipeline: wgpu::ComputePipeline,
     bind_group: wgpu::BindGroup,
     groups: u32,
 }
 
 impl Own {
-    fn new(program: &Program, entry: &str, source: &wgpu::Buffer, target: &wgpu::Buffer) -> Own {
+    pub fn new(
+        program: &Program,
+        entry: &str,
+        source: &wgpu::Buffer,
+        target: &wgpu::Buffer,
+    ) -> Own {
         let module = program.device.create_shader_module(wgpu::ShaderModuleDescriptor {
             label: None,
             source: wgpu::ShaderSource::Wgsl(OWN.into()),
@@ -59,7 +65,7 @@ impl Own {
         Own { pipeline, bind_group, groups: (source.size() / 4).div_ceil(64) as u32 }
     }
 
-    fn record(&self, pass: &mut wgpu::ComputePass<'_>) {
+    pub fn record(&self, pass: &mut wgpu::ComputePass<'_>) {
         pass.set_pipeline(&self.pipeline);
         pass.set_bind_group(0, &self.bind_group, &[]);
         pass.dispatch_workgroups(self.groups, 1, 1);

@@ -82,3 +82,38 @@ fn rows_that_do_not_exist() {
     let row = cpu::row(&problem, inputs, [1, 3, 2]).expect("the last row");
     assert_eq!(row.o, vec![0.5; 7]);
 }
+
+/// A bias given by its shape has all of that shape, also where an empty axis leaves none in use.
+#[test]
+fn biases_of_empty_problems() {
+    let square = Shape::self_attention(2, 4, 5, 6);
+    let biases: [(&str, Shape, Vec<u32>); 5] = [
+        ("no batch", Shape { batch: 0, ..square }, vec![5, 5]),
+        ("no queries", Shape { q_len: 0, ..square }, vec![5]),
+        ("no keys", square.kv_len(0), vec![5, 1]),
+        ("no keys, per head", square.kv_len(0), vec![4, 1, 1]),
+        ("nothing", Shape { batch: 0, q_len: 0, kv_len: 0, ..square }, vec![4, 1, 1]),
+    ];
+    for (name, shape, bias_shape) in biases {
+        let problem = Problem::new(shape).bias_shape(&bias_shape).lse();
+        let n = bias_shape.iter().product::<u32>() as usize;
+        let data = crate::support::Data::new(&problem, 1);
+        let inputs = Inputs::new(&data.q, &data.k, &data.v);
+        let bias = vec![0.5; n + 1];
+        for problem in [problem.clone(), problem.scores().weights()] {
+            let want = cpu::attention(&problem, inputs.bias(&bias[..n])).expect(name);
+            let got = gpu().attention(&problem, inputs.bias(&bias[..n])).expect(name);
+            assert_eq!(got, want, "{name}");
+            assert_eq!(got.o.len() as u64, problem.elements(Operand::O), "{name}");
+            assert!(got.o.iter().all(|&o| o == 0.0), "{name}");
+            let lse = got.lse.expect("wanted");
+            assert!(lse.iter().all(|&lse| lse == f32::NEG_INFINITY), "{name}");
+            for got in [n - 1, n + 1] {
+                let need = n as u64;
+                let want = Error::Length { operand: Operand::Bias, need, got: got as u64 };
+                refused(name, &problem, inputs.bias(&bias[..got]), &want);
+            }
+        }
+    }
+    good(&gpu());
+}
