@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 use std::time::Duration;
 
-use wgpu_attention::{Error, wgpu};
+use wgpu_attention::wgpu;
 
 use super::measure::{Cell, Figures, Line, METHODS, Method};
 
@@ -32,7 +32,7 @@ impl fmt::Display for Row<'_> {
             let width = if method == Method::Cpu { 21 } else { 30 };
             let text = match cell {
                 Cell::Done(figures) => self.figures(method, figures),
-                Cell::Limit(error) => format!("{:^width$}", limit(error).0),
+                Cell::Limit(_) => format!("{:^width$}", "over a limit, see below"),
                 Cell::NotRun(reason) => format!("{reason:^width$}"),
             };
             write!(f, "   {text}")?;
@@ -87,7 +87,7 @@ impl fmt::Display for Summary<'_> {
             for (method, cell) in METHODS.into_iter().zip(&line.cells) {
                 if let Cell::Limit(error) = cell {
                     let (name, tokens) = (method.name(), line.tokens());
-                    writeln!(f, "  {name}, {tokens} tokens: {}", limit(error).1)?;
+                    writeln!(f, "  {name}, {tokens} tokens: {error}")?;
                 }
             }
         }
@@ -96,17 +96,6 @@ impl fmt::Display for Summary<'_> {
             Some(error) => write!(f, "largest error of the checked rows: {error:.1e}"),
             None => write!(f, "nothing was computed"),
         }
-    }
-}
-
-/// In short, and with numbers.
-fn limit(error: &Error) -> (String, String) {
-    match error {
-        Error::Limit { what, need, got } => {
-            let numbers = format!("need {}, the device allows {}", binary(*need), binary(*got));
-            (format!("{what} over a limit"), format!("{what}: {numbers}"))
-        }
-        _ => ("not possible".into(), error.to_string()),
     }
 }
 
