@@ -1,12 +1,15 @@
 //! From a problem to the dispatches that compute it, all limits checked.
 
+mod limits;
+
 use std::sync::Arc;
 
 use crate::attention::Pipeline;
-use crate::kernel::{Blocks, Kernel, Module, Variant};
-use crate::problem::Span;
+use crate::kernel::{Blocks, Kernel, Variant};
 use crate::scope::Scope;
 use crate::{Attention, Choice, Error, Method, Operand, Problem};
+pub(crate) use limits::{check_binding, check_groups_and_uniforms, check_storage_buffers, fold};
+use limits::{check_bindings, largest_binding};
 
 /// Invocations of the kernels that walk rows. The same for all lengths, so that a growing one does
 /// not recompile.
@@ -17,8 +20,6 @@ const PARTIAL_BYTES: u64 = 64 << 20;
 const DISPATCH_WORK: u64 = 1 << 37;
 /// Storage buffer offsets in scratch: a multiple of every legal alignment.
 const SCRATCH_ALIGNMENT: u64 = 256;
-/// Workgroups of one dispatch: far from where u32 arithmetic would wrap.
-const MOST_GROUPS: u64 = 1 << 31;
 
 /// A problem made ready for one device: pipelines, grids, scratch. Reusable and cheap to clone.
 #[derive(Clone, Debug)]
@@ -206,106 +207,5 @@ fn method(problem: &Problem, choice: Choice) -> Result<Method, Error> {
         (Some(Method::Flash), Some(operand)) => Err(Error::Unexpected { operand }),
         (Some(Method::Staged), _) | (None, Some(_)) if stored => Ok(Method::Staged),
         _ => Ok(Method::Flash),
-    }
-}
-
-/// Everything bound must fit one binding each, and every number its limit.
-fn check_bindings(problem: &Problem, limits: &wgpu::Limits) -> Result<(), Error> {
-    let spans: Vec<Span> = problem.operands().into_iter().map(|o| problem.span(o)).collect();
-    let bytes = |first: u64, end: u64| 4 * end - (4 * first).min(4 * end) / 256 * 256;
-    let first = |span: &Span| u64::from(span.offset);
-    let end = |span: &Span| problem.elements(span.operand);
-    let used = || spans.iter().filter(|span| !span.is_empty());
-    if problem.is_arena() {
-        let first = used().map(first).min().unwrap_or(0);
-        let end = used().map(end).max().unwrap_or(0);
-        check_binding("arena", bytes(first, end), limits)?;
-    } else {
-        for span in used() {
-            check_binding(span.operand.name(), bytes(first(span), end(span)), limits)?;
-        }
-    }
-    check_groups_and_uniforms(limits)
-}
-
-/// What every kernel needs besides its storage.
-pub(crate) fn check_groups_and_uniforms(limits: &wgpu::Limits) -> Result<(), Error> {
-    let uniform = size_of::<crate::uniform::ProblemUniform>() as u64;
-    let needs = [
-        ("max_uniform_buffer_binding_size", uniform, limits.max_uniform_buffer_binding_size),
-        (
-            "max_uniform_buffers_per_shader_stage",
-            2,
-            limits.max_uniform_buffers_per_shader_stage.into(),
-        ),
-        ("max_bindings_per_bind_group", 17, limits.max_bindings_per_bind_group.into()),
-        ("max_bind_groups", 1, limits.max_bind_groups.into()),
-    ];
-    for (what, need, got) in needs {
-        if need > got {
-            return Err(Error::Limit { what, need, got });
-        }
-    }
-    Ok(())
-}
-
-pub(crate) fn check_storage_buffers(module: &Module, limits: &wgpu::Limits) -> Result<(), Error> {
-    let need = module.slots.iter().filter(|slot| !slot.is_uniform()).count() as u64;
-    let got = u64::from(limits.max_storage_buffers_per_shader_stage);
-    let what = "max_storage_buffers_per_shader_stage";
-    if need > got { Err(Error::Limit { what, need, got }) } else { Ok(()) }
-}
-
-fn largest_binding(limits: &wgpu::Limits) -> u64 {
-    limits.max_storage_buffer_binding_size.min(limits.max_buffer_size)
-}
-
-pub(crate) fn check_binding(
-    what: &'static str,
-    need: u64,
-    limits: &wgpu::Limits,
-) -> Result<(), Error> {
-    let got = largest_binding(limits);
-    if need > got { Err(Error::Limit { what, need, got }) } else { Ok(()) }
-}
-
-/// A grid of at least `groups` workgroups, no dimension above `most`, nearly no waste.
-pub(crate) fn fold(last: u64, groups: u64, most: u32) -> Result<[u32; 3], Error> {
-    let side = u64::from(most);
-    let allowed = side.saturating_mul(side).saturating_mul(side).min(MOST_GROUPS);
-    if last > allowed {
-        return Err(Error::Limit { what: "workgroups", need: last, got: allowed });
-    }
-    let planes = groups.div_ceil(side * side).max(1);
-    let rows = groups.div_ceil(planes * side).max(1);
-    let columns = groups.div_ceil(planes * rows);
-    Ok([columns as u32, rows as u32, planes as u32])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn folded_grids_cover_and_fit() {
-        for most in [1u32, 7, 100, 65_535] {
-            for groups in
-                [1u64, 2, 6, 7, 8, 48, 49, 50, 343, 65_535, 65_536, 70_000, 5_000_000, 1 << 31]
-            {
-                let side = u64::from(most);
-                match fold(groups, groups, most) {
-                    Ok(grid) => {
-                        let total: u64 = grid.iter().map(|&n| u64::from(n)).product();
-                        assert!(
-                            total >= groups && grid.iter().all(|&n| n <= most),
-                            "{groups} {grid:?}"
-                        );
-                        assert!(total - groups <= groups / 8 + side, "waste: {groups} {grid:?}");
-                        assert!(total < 1 << 32, "indices wrap: {groups} {grid:?}");
-                    }
-                    Err(_) => assert!(side.pow(3) < groups, "{groups} {most}"),
-                }
-            }
-        }
     }
 }

@@ -1,0 +1,110 @@
+//! What a plan needs of a device, against its limits.
+
+use crate::kernel::Module;
+use crate::problem::Span;
+use crate::uniform::ProblemUniform;
+use crate::{Error, Problem};
+
+/// Workgroups of one dispatch: far from where u32 arithmetic would wrap.
+const MOST_GROUPS: u64 = 1 << 31;
+
+/// Everything bound must fit one binding each, and every number its limit.
+pub(super) fn check_bindings(problem: &Problem, limits: &wgpu::Limits) -> Result<(), Error> {
+    let spans: Vec<Span> = problem.operands().into_iter().map(|o| problem.span(o)).collect();
+    let bytes = |first: u64, end: u64| 4 * end - (4 * first).min(4 * end) / 256 * 256;
+    let first = |span: &Span| u64::from(span.offset);
+    let end = |span: &Span| problem.elements(span.operand);
+    let used = || spans.iter().filter(|span| !span.is_empty());
+    if problem.is_arena() {
+        let first = used().map(first).min().unwrap_or(0);
+        let end = used().map(end).max().unwrap_or(0);
+        check_binding("arena", bytes(first, end), limits)?;
+    } else {
+        for span in used() {
+            check_binding(span.operand.name(), bytes(first(span), end(span)), limits)?;
+        }
+    }
+    check_groups_and_uniforms(limits)
+}
+
+/// What every kernel needs besides its storage.
+pub(crate) fn check_groups_and_uniforms(limits: &wgpu::Limits) -> Result<(), Error> {
+    let uniform = size_of::<ProblemUniform>() as u64;
+    let needs = [
+        ("max_uniform_buffer_binding_size", uniform, limits.max_uniform_buffer_binding_size),
+        (
+            "max_uniform_buffers_per_shader_stage",
+            2,
+            limits.max_uniform_buffers_per_shader_stage.into(),
+        ),
+        ("max_bindings_per_bind_group", 17, limits.max_bindings_per_bind_group.into()),
+        ("max_bind_groups", 1, limits.max_bind_groups.into()),
+    ];
+    for (what, need, got) in needs {
+        if need > got {
+            return Err(Error::Limit { what, need, got });
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn check_storage_buffers(module: &Module, limits: &wgpu::Limits) -> Result<(), Error> {
+    let need = module.slots.iter().filter(|slot| !slot.is_uniform()).count() as u64;
+    let got = u64::from(limits.max_storage_buffers_per_shader_stage);
+    let what = "max_storage_buffers_per_shader_stage";
+    if need > got { Err(Error::Limit { what, need, got }) } else { Ok(()) }
+}
+
+pub(super) fn largest_binding(limits: &wgpu::Limits) -> u64 {
+    limits.max_storage_buffer_binding_size.min(limits.max_buffer_size)
+}
+
+pub(crate) fn check_binding(
+    what: &'static str,
+    need: u64,
+    limits: &wgpu::Limits,
+) -> Result<(), Error> {
+    let got = largest_binding(limits);
+    if need > got { Err(Error::Limit { what, need, got }) } else { Ok(()) }
+}
+
+/// A grid of at least `groups` workgroups, no dimension above `most`, nearly no waste.
+pub(crate) fn fold(last: u64, groups: u64, most: u32) -> Result<[u32; 3], Error> {
+    let side = u64::from(most);
+    let allowed = side.saturating_mul(side).saturating_mul(side).min(MOST_GROUPS);
+    if last > allowed {
+        return Err(Error::Limit { what: "workgroups", need: last, got: allowed });
+    }
+    let planes = groups.div_ceil(side * side).max(1);
+    let rows = groups.div_ceil(planes * side).max(1);
+    let columns = groups.div_ceil(planes * rows);
+    Ok([columns as u32, rows as u32, planes as u32])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folded_grids_cover_and_fit() {
+        for most in [1u32, 7, 100, 65_535] {
+            for groups in
+                [1u64, 2, 6, 7, 8, 48, 49, 50, 343, 65_535, 65_536, 70_000, 5_000_000, 1 << 31]
+            {
+                let side = u64::from(most);
+                match fold(groups, groups, most) {
+                    Ok(grid) => {
+                        let total: u64 = grid.iter().map(|&n| u64::from(n)).product();
+                        assert!(
+                            total >= groups && grid.iter().all(|&n| n <= most),
+                            "{groups} {grid:?}"
+                        );
+                        assert!(total - groups <= groups / 8 + side, "waste: {groups} {grid:?}");
+                        assert!(total < 1 << 32, "indices wrap: {groups} {grid:?}");
+                    }
+                    Err(_) => assert!(side.pow(3) < groups, "{groups} {most}"),
+                }
+            }
+        }
+    }
+}
