@@ -2,7 +2,7 @@
 
 use crate::buffers::{Need, Range, Recording, begin_pass, uniform_buffer};
 use crate::kernel::Slot;
-use crate::plan::{Inner, Step};
+use crate::plan::{Inner, SCRATCH_ALIGNMENT, Step};
 use crate::scope::{Later, Now, Scope};
 use crate::uniform::{LengthsUniform, ProblemUniform};
 use crate::{Buffers, Error, Operand, Plan};
@@ -153,7 +153,8 @@ fn storage<'a>(inner: &Inner, buffers: &Buffers<'a>, slot: Slot) -> Option<Range
         let base = buffers.scratch_base;
         let range = match slot {
             Slot::Scratch => {
-                Range { buffer, offset: base + matrix.next_multiple_of(256), size: partial }
+                let offset = base + matrix.next_multiple_of(SCRATCH_ALIGNMENT);
+                Range { buffer, offset, size: partial }
             }
             _ => Range { buffer, offset: base, size: matrix },
         };

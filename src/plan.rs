@@ -18,8 +18,10 @@ const ROW_THREADS: u32 = 64;
 const PARTIAL_BYTES: u64 = 64 << 20;
 /// Multiply-adds of one dispatch: a fraction of a second on a device of 1 TFLOP/s.
 const DISPATCH_WORK: u64 = 1 << 37;
+/// Rounds that this may come to: beyond it dispatches grow, since each round has its bind group.
+const MOST_ROUNDS: u64 = 1024;
 /// Storage buffer offsets in scratch: a multiple of every legal alignment.
-const SCRATCH_ALIGNMENT: u64 = 256;
+pub(crate) const SCRATCH_ALIGNMENT: u64 = 256;
 
 /// A problem made ready for one device: pipelines, grids, scratch. Reusable and cheap to clone.
 #[derive(Clone, Debug)]
@@ -142,18 +144,22 @@ impl Inner {
                 self.scratch[0] = bytes;
             }
             let key_tiles = u64::from(shape.kv_len.div_ceil(tile.keys));
-            self.add(Kernel::Scores, 0, 1, row_tiles * key_tiles, scope)?;
-            self.add(Kernel::Softmax, 0, 1, rows * u64::from(shape.q_len), scope)?;
+            let scores = self.pipeline(Kernel::Scores, scope)?;
+            self.add(&scores, 0, 1, row_tiles * key_tiles)?;
+            let softmax = self.pipeline(Kernel::Softmax, scope)?;
+            self.add(&softmax, 0, 1, rows * u64::from(shape.q_len))?;
         }
         let tiles = row_tiles * u64::from(blocks.column_tiles);
         // One dispatch must not keep the device for seconds: some systems reset it then.
         let dims = u64::from(shape.head_dim) + u64::from(shape.value_dim);
-        let tile_work = u64::from(tile.queries) * u64::from(shape.kv_len).max(1) * dims;
-        let most = (DISPATCH_WORK / tile_work).max(1);
+        let keys = u64::from(shape.kv_len).max(1);
+        let tile_work = (u64::from(tile.queries) * keys).saturating_mul(dims);
+        let most = (DISPATCH_WORK / tile_work).max(tiles.div_ceil(MOST_ROUNDS)).max(1);
+        let sweep = self.pipeline(sweep, scope)?;
         if splits == 1 {
             for first in (0..tiles).step_by(most as usize) {
                 let tiles = most.min(tiles - first);
-                self.add(sweep, first, tiles, tiles, scope)?;
+                self.add(&sweep, first, tiles, tiles)?;
             }
             return Ok(());
         }
@@ -170,27 +176,31 @@ impl Inner {
         let room = largest_binding(&limits).min(limits.max_buffer_size - before);
         let round = (room.min(PARTIAL_BYTES.max(tile_bytes)) / tile_bytes).min(tiles).min(most);
         self.scratch[1] = round * tile_bytes;
+        let merge = self.pipeline(Kernel::Merge, scope)?;
         for first in (0..tiles).step_by(round as usize) {
             let tiles = round.min(tiles - first);
-            self.add(sweep, first, tiles, tiles * u64::from(splits), scope)?;
-            self.add(Kernel::Merge, first, tiles, tiles, scope)?;
+            self.add(&sweep, first, tiles, tiles * u64::from(splits))?;
+            self.add(&merge, first, tiles, tiles)?;
         }
         Ok(())
     }
 
+    fn pipeline(&self, kernel: Kernel, scope: &mut impl Scope) -> Result<Arc<Pipeline>, Error> {
+        let module = kernel.module(&self.problem, &self.variant);
+        check_storage_buffers(&module, self.attention.limits())?;
+        self.attention.pipeline(module, scope)
+    }
+
     fn add(
         &mut self,
-        kernel: Kernel,
+        pipeline: &Arc<Pipeline>,
         first_tile: u64,
         tiles: u64,
         groups: u64,
-        scope: &mut impl Scope,
     ) -> Result<(), Error> {
-        let module = kernel.module(&self.problem, &self.variant);
-        check_storage_buffers(&module, self.attention.limits())?;
-        let limits = self.attention.limits();
-        let grid = fold(first_tile + groups, groups, limits.max_compute_workgroups_per_dimension)?;
-        let pipeline = self.attention.pipeline(module, scope)?;
+        let most = self.attention.limits().max_compute_workgroups_per_dimension;
+        let grid = fold(first_tile + groups, groups, most)?;
+        let pipeline = pipeline.clone();
         let (first_tile, tiles, groups) = (first_tile as u32, tiles as u32, groups as u32);
         self.steps.push(Step { pipeline, first_tile, tiles, groups, grid });
         Ok(())

@@ -2,6 +2,7 @@
 
 use super::{MultiHead, Stages, in_stage};
 use crate::buffers::{Need, Recording, begin_pass};
+use crate::plan::SCRATCH_ALIGNMENT;
 use crate::project::{ProjectionBound, ProjectionPlan};
 use crate::scope::{Later, Now, Scope};
 use crate::{Attention, Bound, Buffers, Choice, Dispatch, Error, Operand, Plan};
@@ -88,7 +89,7 @@ impl MultiHeadPlan {
     }
 
     fn scratch_base(&self) -> u64 {
-        self.mixed_bytes.next_multiple_of(256)
+        self.mixed_bytes.next_multiple_of(SCRATCH_ALIGNMENT)
     }
 
     /// What this plan will do, in order: three projections, the attention, the output's projection.
