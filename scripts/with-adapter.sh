@@ -54,18 +54,8 @@ if [ "$(uname -s)" = Linux ] && ! has_adapter; then
         say '  Alpine   apk add vulkan-loader mesa-vulkan-swrast'
         exit 1
     fi
-    root=
-    if [ "$(id -u)" -ne 0 ]; then
-        if ! command -v sudo >/dev/null 2>&1; then
-            say 'no Vulkan adapter found. As root: apt-get install libvulkan1 mesa-vulkan-drivers'
-            exit 1
-        fi
-        root=sudo
-    fi
-    say 'no Vulkan adapter found: installing the software one (libvulkan1, mesa-vulkan-drivers)'
-    export DEBIAN_FRONTEND=noninteractive
-    $root apt-get update -qq >&2
-    $root apt-get install -y -qq --no-install-recommends libvulkan1 mesa-vulkan-drivers >&2
+    say 'no Vulkan adapter found: installing the software one'
+    "$(dirname "$0")/apt-install.sh" libvulkan1 mesa-vulkan-drivers
     if ! has_adapter; then
         say 'still no Vulkan adapter after installing mesa-vulkan-drivers'
         exit 1
