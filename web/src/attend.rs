@@ -98,7 +98,7 @@ impl Engine {
     /// A length that does not fit the call, a device that is too small or lost.
     pub async fn attend(
         &self,
-        call: &Call,
+        call: Call,
         q: Vec<f32>,
         k: Vec<f32>,
         v: Vec<f32>,

@@ -21,7 +21,8 @@ pub struct Run {
     gpu: Gpu,
     bound: Bound,
     bytes: u64,
-    o: wgpu::Buffer,
+    /// q, k, v, o and working memory.
+    buffers: [wgpu::Buffer; 5],
     operands: [Vec<f32>; 3],
     problem: Problem,
 }
@@ -83,9 +84,9 @@ impl Run {
             return Err(Error::Length { operand, need, got });
         }
         let operands = [0, 1, 2].map(|at| numbers[at * count..][..count].to_vec());
-        let buffer = |label, size| {
+        let buffer = |size| {
             gpu.device().create_buffer(&wgpu::BufferDescriptor {
-                label: Some(label),
+                label: Some("cost"),
                 size,
                 usage: wgpu::BufferUsages::STORAGE
                     | wgpu::BufferUsages::COPY_SRC
@@ -94,19 +95,26 @@ impl Run {
             })
         };
         let scope = gpu.device().push_error_scope(wgpu::ErrorFilter::OutOfMemory);
-        let [q, k, v] = [0, 1, 2].map(|at| {
-            let uploaded = buffer("cost input", 4 * count as u64);
-            gpu.queue().write_buffer(&uploaded, 0, bytemuck::cast_slice(&operands[at]));
-            uploaded
-        });
-        let o = buffer("cost output", 4 * count as u64);
-        let scratch = buffer("cost scratch", plan.scratch_bytes());
+        let size = 4 * count as u64;
+        let sizes = [size, size, size, size, plan.scratch_bytes()];
+        let buffers = sizes.map(buffer);
+        for (buffer, numbers) in buffers.iter().zip(&operands) {
+            gpu.queue().write_buffer(buffer, 0, bytemuck::cast_slice(numbers));
+        }
         if let Some(error) = scope.pop().await {
             return Err(Error::Device(error.to_string()));
         }
-        let buffers = Buffers::new(&q, &k, &v, &o).with(Operand::Scratch, &scratch);
-        let bound = plan.bind_async(buffers).await?;
-        Ok(Run { gpu: gpu.clone(), bound, bytes: bytes(plan), o, operands, problem })
+        let [q, k, v, o, scratch] = &buffers;
+        let bound =
+            plan.bind_async(Buffers::new(q, k, v, o).with(Operand::Scratch, scratch)).await?;
+        Ok(Run { gpu: gpu.clone(), bound, bytes: bytes(plan), buffers, operands, problem })
+    }
+}
+
+/// The browser frees buffers when it collects garbage, which may be late: stored scores are large.
+impl Drop for Run {
+    fn drop(&mut self) {
+        self.buffers.iter().for_each(wgpu::Buffer::destroy);
     }
 }
 
@@ -158,14 +166,15 @@ impl Run {
 
     async fn read(&self) -> Result<Vec<f32>, Error> {
         let device = self.gpu.device();
+        let [.., o, _] = &self.buffers;
         let staging = device.create_buffer(&wgpu::BufferDescriptor {
             label: Some("cost readback"),
-            size: self.o.size(),
+            size: o.size(),
             usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
             mapped_at_creation: false,
         });
         let mut encoder = device.create_command_encoder(&Default::default());
-        encoder.copy_buffer_to_buffer(&self.o, 0, &staging, 0, self.o.size());
+        encoder.copy_buffer_to_buffer(o, 0, &staging, 0, o.size());
         self.gpu.queue().submit([encoder.finish()]);
         let (sender, mapped) = oneshot_channel();
         staging.map_async(wgpu::MapMode::Read, .., move |result| {
