@@ -8,8 +8,11 @@ import { normal } from './random.js';
 const TOKENS = [64, 128, 256, 512, 1024, 2048, 4096];
 const METHODS = ['staged', 'fused'];
 const DIM = 64;
-/** Runs behind one time, the median: at least a few unless they are slow, then as many as fit, in ms. */
-const [LEAST, SLOW] = [3, 4000];
+/**
+ * Runs behind one time, the median: a few, or two if they are slow, then as many as fit, in ms. One
+ * would not do: other kernels may be compiled meanwhile.
+ */
+const [LEAST, FEW, SLOW] = [2, 3, 4000];
 const [RUNS, BUDGET] = [9, 600];
 /** A run that would take longer than this is left out, in ms. */
 const PATIENCE = 30000;
@@ -29,8 +32,10 @@ export class Cost {
     byId('cost-stop').addEventListener('click', () => this.#stop('Stopped.'));
     byId('cost-heads').addEventListener('change', () => this.#stop('Not run yet.', true));
     compute.addEventListener('change', () => {
-      this.#stop(compute.state === 'cpu' ? 'This needs WebGPU: the CPU reference has no kernels to time.' : 'Not run yet.');
-      byId('cost-run').disabled = compute.state !== 'webgpu';
+      const { state } = compute;
+      const why = { cpu: 'This needs WebGPU: the CPU reference has no kernels to time.', lost: 'The device was lost.' };
+      // Another device has other times.
+      this.#stop(why[state] ?? 'Not run yet.', state === 'webgpu');
     });
   }
 
@@ -95,7 +100,10 @@ export class Cost {
       await run.check();
       const times = [];
       let spent = 0;
-      const enough = () => (times.length < LEAST ? spent > SLOW : times.length >= RUNS || spent > BUDGET);
+      const enough = () => {
+        if (times.length < FEW) return times.length >= LEAST && spent > SLOW;
+        return times.length >= RUNS || spent > BUDGET;
+      };
       while (!enough()) {
         const begin = performance.now();
         await run.once();
@@ -104,7 +112,7 @@ export class Cost {
         if (stopped()) return {};
       }
       times.sort((a, b) => a - b);
-      return { time: times[Math.floor(times.length / 2)], bytes: run.bytes };
+      return { time: times[(times.length - 1) >> 1], bytes: run.bytes };
     } finally {
       run.free();
     }
