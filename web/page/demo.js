@@ -116,10 +116,11 @@ export class Demo extends EventTarget {
       const cell = (name) => html('td', { class: name }, '–');
       const bar = html('div', { class: 'bar' });
       const cells = { dot: cell('dot'), score: cell('score'), percent: cell('percent') };
+      set(cells.percent, { id: `weight-${j}` });
       const line = html(
         'tr',
-        { tabindex: 0, 'data-key': word, 'aria-describedby': 'written-out' },
-        html('th', { scope: 'row' }, word),
+        { tabindex: 0, 'data-key': word, 'aria-labelledby': `key-${j} weight-${j}`, 'aria-describedby': 'written-out' },
+        html('th', { scope: 'row', id: `key-${j}` }, word),
         cells.dot,
         cells.score,
         html('td', { class: 'bars', 'aria-hidden': 'true' }, bar),

@@ -107,7 +107,8 @@ class Arrow {
   }
 
   hide(hidden) {
-    this.group.style.display = hidden ? 'none' : '';
+    // Not `display`: Chromium keeps hidden parts of a drawing in what it tells a screen reader.
+    this.group.style.visibility = hidden ? 'hidden' : '';
   }
 
   #key(event) {
