@@ -12,6 +12,11 @@ import { Scale } from './scale.js';
 const compute = new Compute();
 const demo = new Demo(await (await fetch('demo.json')).json(), compute);
 new Cost(compute);
+const later = {
+  model: new Model(compute),
+  order: new Order(demo, compute),
+  scale: new Scale(compute),
+};
 
 let answered = false;
 
@@ -47,15 +52,10 @@ demo.addEventListener('computed', () => {
   show();
 });
 // Their kernels are compiled when they are looked at, and not before the demo's.
-demo.addEventListener(
-  'computed',
-  () => {
-    whenNear(byId('model'), () => new Model(compute));
-    whenNear(byId('order'), () => new Order(demo, compute));
-    whenNear(byId('scale'), () => new Scale(compute));
-  },
-  { once: true },
-);
+const begin = () => {
+  for (const [id, section] of Object.entries(later)) whenNear(byId(id), () => section.begin());
+};
+demo.addEventListener('computed', begin, { once: true });
 byId('engine-cpu').addEventListener('click', () => compute.useCpu());
 byId('engine-gpu').addEventListener('click', () => compute.open());
 

@@ -36,14 +36,19 @@ export class Model {
       ...CLAIMS.map(([layer, head, word]) => {
         const button = html('button', { type: 'button' }, `“${WORD}” → “${word}”: layer ${layer}, head ${head}`);
         button.addEventListener('click', () => {
-          this.query = this.words.indexOf(WORD);
+          this.query = this.words?.indexOf(WORD);
           this.look(layer, head);
         });
         return button;
       }),
     );
     this.update = newest(() => this.#compute());
-    compute.addEventListener('change', () => this.update());
+    this.#choose();
+  }
+
+  /** Loads the numbers and computes from now on. */
+  begin() {
+    this.compute.addEventListener('change', () => this.update());
     this.#load();
   }
 
@@ -92,10 +97,14 @@ export class Model {
     );
   }
 
-  async #compute() {
-    if (!this.file) return;
+  #choose() {
     byId('layer').value = this.layer;
     byId('head').value = this.head;
+  }
+
+  async #compute() {
+    this.#choose();
+    if (!this.file) return;
     const { layer } = this;
     if (this.steps?.layer !== layer || this.steps.engine !== this.compute.engine) {
       const n = this.words.length;

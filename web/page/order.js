@@ -27,8 +27,12 @@ export class Order {
       this.update();
     });
     byId('order-causal').addEventListener('change', () => this.update());
-    demo.addEventListener('computed', () => this.update());
     this.places = shuffled(this.places);
+  }
+
+  /** Computes from now on. */
+  begin() {
+    this.demo.addEventListener('computed', () => this.update());
     this.update();
   }
 

@@ -24,7 +24,11 @@ export class Scale {
     });
     this.update = newest(() => this.#compute());
     byId('draw').addEventListener('click', () => this.#draw());
-    compute.addEventListener('change', () => this.update());
+  }
+
+  /** Computes from now on. */
+  begin() {
+    this.compute.addEventListener('change', () => this.update());
     this.#draw();
   }
 
