@@ -11,7 +11,8 @@ const [WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT] = [360, 240, 64, 34, 14, 20];
  */
 export function chart(title, xs, lines, write, mark) {
   const ys = lines.flatMap(({ points }) => points.map(([, y]) => y)).filter((y) => y > 0);
-  if (ys.length === 0) ys.push(1, 2);
+  const empty = ys.length === 0;
+  if (empty) ys.push(1, 2);
   const [low, high] = [Math.floor(Math.log2(Math.min(...ys))), Math.ceil(Math.log2(Math.max(...ys, mark?.y ?? 0)) + 0.01)];
   const across = (x) => LEFT + (Math.log2(x / xs[0]) / Math.log2(xs.at(-1) / xs[0])) * (WIDTH - LEFT - RIGHT);
   const up = (y) => HEIGHT - BOTTOM - ((Math.log2(y) - low) / (high - low)) * (HEIGHT - BOTTOM - TOP);
@@ -20,7 +21,7 @@ export function chart(title, xs, lines, write, mark) {
   for (let level = low; level <= high; level += every) {
     const y = up(2 ** level);
     parts.push(svg('line', { class: 'grid', x1: LEFT, x2: WIDTH - RIGHT, y1: y, y2: y }));
-    parts.push(svg('text', { x: LEFT - 6, y: y + 4, class: 'end' }, write(2 ** level)));
+    parts.push(svg('text', { x: LEFT - 6, y: y + 4, class: 'end' }, empty ? '' : write(2 ** level)));
   }
   for (const x of xs.filter((_, i) => i % 2 === 0)) {
     parts.push(svg('text', { x: across(x), y: HEIGHT - BOTTOM + 16, class: 'middle' }, String(x)));
