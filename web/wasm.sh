@@ -92,12 +92,15 @@ bind() {
         --out-dir "$2" "$1"
 }
 
-# packages NAME [npm ci's ARGS...]: what web/package-lock.json lists, if NAME is not there yet.
+# packages NAME: installs what web/package-lock.json lists, if NAME is not there yet; what only tests
+# need is left out until they ask for it.
 packages() {
-    local name=$1
-    shift
-    if ! [ -e "web/node_modules/$name" ] ||
+    local omit=(--omit=dev)
+    if [ "$1" != binaryen ] || [ -e web/node_modules/playwright-core ]; then
+        omit=()
+    fi
+    if ! [ -e "web/node_modules/$1" ] ||
         [ web/package-lock.json -nt web/node_modules/.package-lock.json ]; then
-        (cd web && npm ci "$@" >&2)
+        (cd web && npm ci ${omit[@]+"${omit[@]}"} >&2)
     fi
 }
