@@ -57,6 +57,17 @@ export class Plane {
   }
 }
 
+/** Where the middle of a label goes: beyond the tip, or above or below it where the drawing ends. */
+function beside(x, y, label) {
+  const half = 0.065 * label.length + 0.03;
+  const length = Math.hypot(x, y) || 1;
+  const within = (to, least, most) => Math.max(least, Math.min(most, to));
+  const beyond = x + (x / length) * (0.17 + half);
+  const inside = within(beyond, half - EDGE, EDGE - half);
+  const rise = inside === beyond ? (y / length) * 0.32 : Math.sign(y || -1) * 0.32;
+  return { x: inside, y: within(y + rise + 0.08, 0.2 - EDGE, EDGE - 0.08) };
+}
+
 class Arrow {
   at = [0, 0];
   /** The pointer that holds the tip. */
@@ -68,7 +79,7 @@ class Arrow {
     this.head = svg('path', { d: 'M0 0 -.24 .1 -.24 -.1Z' });
     this.text = svg('text', {});
     this.grip = svg('circle', { r: 0.26, class: 'grip' });
-    this.group = svg('g', { class: `arrow ${kind}` }, this.line, this.head, this.grip, this.text);
+    this.group = svg('g', { class: `arrow ${kind}` }, this.line, this.head, this.text, this.grip);
     if (!moved) {
       set(this.group, { role: 'img' });
       return;
@@ -97,10 +108,7 @@ class Arrow {
     set(this.line, { x2: x * reach, y2: y * reach });
     set(this.head, { transform: `translate(${x} ${y}) rotate(${turn})` });
     set(this.grip, { cx: x, cy: y });
-    // Beyond the tip, but inside the drawing.
-    const beyond = 1 + 0.3 / (length || 1);
-    const inside = (to) => Math.max(-EDGE + 0.3, Math.min(EDGE - 0.15, to));
-    set(this.text, { x: inside(x * beyond), y: inside(y * beyond + 0.09) });
+    set(this.text, beside(x, y, label));
     if (this.text.textContent !== label) this.text.textContent = label;
     set(this.group, { 'aria-label': this.moved ? name : `${name} ${vector(at)}` });
     if (this.moved) set(this.group, { 'aria-valuenow': at[0], 'aria-valuetext': vector(at) });
