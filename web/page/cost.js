@@ -1,7 +1,7 @@
 // What attention costs in this browser as the tokens double.
 
 import { chart } from './chart.js';
-import { byId, html, say } from './dom.js';
+import { byId, html, say, set } from './dom.js';
 import { bytes } from './figures.js';
 import { normal } from './random.js';
 
@@ -50,9 +50,11 @@ export class Cost {
   #stop(word, clear = false) {
     if (this.running) this.running.abort();
     this.running = null;
-    byId('cost-stop').disabled = true;
     byId('cost-run').disabled = this.compute.state !== 'webgpu';
+    passFocus('cost-stop', 'cost-run');
+    byId('cost-stop').disabled = true;
     if (clear) this.#clear();
+    set(byId('cost-state'), { 'aria-live': 'polite' });
     say(byId('cost-state'), word);
   }
 
@@ -61,10 +63,14 @@ export class Cost {
     const { engine } = this.compute;
     const heads = Number(byId('cost-heads').value);
     const stopped = () => running.signal.aborted;
-    byId('cost-run').disabled = true;
     byId('cost-stop').disabled = false;
+    passFocus('cost-run', 'cost-stop');
+    byId('cost-run').disabled = true;
+    // The end is announced, not every step to it.
+    set(byId('cost-state'), { 'aria-live': 'off' });
     byId('cost-progress').value = 0;
     this.#clear();
+    say(byId('cost-state'), 'Planning …');
     try {
       await this.#limits(engine, heads);
       for (const [i, tokens] of TOKENS.entries()) {
@@ -160,6 +166,11 @@ export class Cost {
 }
 
 const milliseconds = (ms) => (ms < 10 ? ms.toFixed(1) : ms.toFixed(0));
+
+/** What is to be disabled hands on the focus, which would be lost with it. */
+function passFocus(from, to) {
+  if (document.activeElement === byId(from)) byId(to).focus();
+}
 
 /** Lets the page draw. */
 const pause = () => new Promise((done) => setTimeout(done));

@@ -32,8 +32,11 @@ test('a measurement can be stopped at once, and begun again', async () => {
   await run.click();
   assert.ok(await run.isDisabled());
   await state(/^64 tokens, staged …$/);
+  const focused = () => page.evaluate(() => document.activeElement.id);
+  assert.equal(await focused(), 'cost-stop', 'a disabled button keeps no focus');
   await stop.click();
   await state(/^Stopped\.$/);
+  assert.equal(await focused(), 'cost-run');
   assert.ok(await stop.isDisabled());
   assert.ok(await run.isEnabled());
   await page.evaluate(() => window.seen.release('onSubmittedWorkDone'));
