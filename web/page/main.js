@@ -24,6 +24,7 @@ let answered = false;
 function show() {
   const { state, why, adapter } = compute;
   const first = state === 'webgpu' && !answered;
+  const held = byId('engine').contains(document.activeElement);
   const slow = first || state === 'opening';
   const text = {
     loading: 'Loading the kernels …',
@@ -41,6 +42,8 @@ function show() {
   byId('engine-gpu').hidden =
     ['loading', 'opening', 'webgpu'].includes(state) || (state === 'cpu' && !navigator.gpu);
   say(byId('engine-gpu'), { lost: 'Try again', failed: 'Try again' }[state] ?? 'Try WebGPU');
+  // A button that hides lets go of the focus: it stays beside the other.
+  if (held && !byId('engine').contains(document.activeElement)) byId('engine').focus();
 }
 
 compute.addEventListener('change', () => {

@@ -83,7 +83,7 @@ export class Model {
   #arcs() {
     const n = this.words.length;
     this.queries = this.words.map((word, i) => {
-      const button = html('button', { type: 'button', 'aria-pressed': 'false' }, word);
+      const button = html('button', { type: 'button', 'aria-label': `${word}, token ${i + 1}`, 'aria-pressed': 'false' }, word);
       button.addEventListener('click', () => this.ask(i));
       return button;
     });

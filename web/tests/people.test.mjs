@@ -46,7 +46,7 @@ test('the keyboard reaches everything, in order, and shows where it is', async (
   assert.deepEqual(stops, [
     'Skip to the demo',
     'engine-gpu',
-    ...['Steps', 'Demo', 'A real model', 'Cost', 'Order', 'Scale'],
+    ...['Steps', 'Demo', 'A real model', 'Cost', 'Order', 'Why divide?'],
     'query-2',
     'tab-keys',
     ...words.map((word, j) => `Key of ${word}, token ${j + 1}`),
