@@ -17,7 +17,7 @@ export const phone = { viewport: { width: 390, height: 844 }, hasTouch: true, is
 /** What the first answer may take, in ms: a pipeline costs the software adapter seconds. */
 export const patience = 120_000;
 /** What any other may take. */
-const soon = 20_000;
+const soon = 60_000;
 
 const opened = [];
 
