@@ -63,8 +63,10 @@ export class Demo extends EventTarget {
   async #compute() {
     const n = this.words.length;
     const form = { queries: n, keys: n, dim: 2, undivided: !byId('divide').checked };
+    byId('demo').classList.add('waiting');
     const steps = await this.compute.attend(form, this.flat('q'), this.flat('k'), this.flat('v'));
     if (!steps) return;
+    byId('demo').classList.remove('waiting');
     this.steps = { ...steps, divided: !form.undivided, vectors: structuredClone(this.vectors) };
     this.#draw();
     this.#announce();
@@ -210,7 +212,9 @@ export class Demo extends EventTarget {
 
 /** What the two ways of computing the output say of each other. */
 function agreement({ state }, { difference }) {
-  const ways = state === 'webgpu' ? 'Staged and fused kernels' : 'Reference and fused twin';
+  const ways = state === 'webgpu'
+    ? 'Computed twice, by staged kernels, which store the scores, and by the fused one, which never does'
+    : 'Computed twice, by the reference, which stores the scores, and in the fused form, which never does';
   return `${ways}: outputs differ by ${tiny(difference)} at most.`;
 }
 

@@ -139,7 +139,7 @@ test('the figures are what the kernels wrote, and the two ways are compared', as
   await shows(moved);
   // Three calls: scores, softmax and values for the dot products and again for the weights, flash.
   assert.ok((await dispatches()) - before >= 7, 'each step is dispatched');
-  await reads(page, 'agreement', /^Staged and fused kernels: outputs differ by (0|[1-9]e−[789]) at most\.$/);
+  await reads(page, 'agreement', /^Computed twice, by staged kernels, .*: outputs differ by (0|[1-9]e−[789]) at most\.$/);
 
   const silence = (source) =>
     page.evaluate((source) => (window.seen.silent = source && new RegExp(source)), source);
