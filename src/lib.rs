@@ -91,7 +91,9 @@ pub use problem::{
     Align, Band, BiasLayout, Element, Group, Layout, Operand, Outputs, Problem, Shape,
 };
 pub use project::{Projection, ProjectionBound, ProjectionPlan, Rows};
-pub use tensors::{Inputs, LayerInputs, LayerOutput, Output, ProjectionInputs, Scalar};
+pub use tensors::{Extras, Inputs, LayerInputs, LayerOutput, Output, ProjectionInputs, Scalar};
+/// The version of `half` whose numbers host calls take.
+pub use half;
 /// The version of wgpu whose devices and buffers this crate takes.
 pub use wgpu;
 

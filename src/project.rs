@@ -125,6 +125,7 @@ impl Projection {
     fn span(&self, operand: Operand) -> Span {
         let (rows, inner) = self.counts(operand);
         let Rows { offset, stride } = self.rows_of(operand);
+        let offset = offset.into();
         Span { operand, offset, axes: [(1, 0), (1, 0), (rows, stride.into()), (inner, 1)] }
     }
 
