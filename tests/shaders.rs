@@ -233,6 +233,20 @@ fn modules_are_what_plans_say() {
     assert_eq!(kernels.len(), 6);
 }
 
+/// One file each, for judges that are no Rust libraries: web/test hands them to the browsers'.
+#[test]
+fn modules_are_written_down() -> std::io::Result<()> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wgsl");
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder)?;
+    }
+    std::fs::create_dir(&folder)?;
+    for (number, (text, dispatch)) in modules().into_iter().enumerate() {
+        std::fs::write(folder.join(format!("{}-{number}.wgsl", dispatch.kernel)), text)?;
+    }
+    Ok(())
+}
+
 /// The writers of the back ends that this build has: Vulkan, DirectX 12 and OpenGL ES. Metal's is
 /// built on Apple systems only.
 #[cfg(any(windows, target_os = "linux"))]

@@ -3,6 +3,7 @@
 //! A case says what is computed from what; which kernel computes it, and which outputs besides O
 //! are wanted, is for the test that runs the table.
 
+#[path = "cases/drawn.rs"] // Also from outside this folder.
 mod drawn;
 
 use wgpu_attention::{Align, Band, BiasLayout, Layout, Operand, Problem, Shape};

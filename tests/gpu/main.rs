@@ -1,7 +1,9 @@
 //! Every kernel on a real adapter, against the CPU reference.
 
+mod answers;
 mod cases;
 mod checks;
+mod data;
 mod embedding;
 mod errors;
 mod golden;

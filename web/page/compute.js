@@ -4,7 +4,7 @@ import init, { Call, Engine } from './wgpu_attention_web.js';
 
 /** Emits `change` when another engine computes, or when none does. */
 export class Compute extends EventTarget {
-  /** `loading`, `webgpu`, `cpu`, `lost` or `failed`. */
+  /** `loading`, `opening`, `webgpu`, `cpu`, `lost` or `failed`. */
   state = 'loading';
   /** Why there is no WebGPU, or no engine at all. */
   why = '';
@@ -25,16 +25,21 @@ export class Compute extends EventTarget {
       return this.#become('failed', null, String(error.message ?? error));
     }
     if (!navigator.gpu) return this.useCpu('This browser has no WebGPU');
+    this.#become('opening', null);
+    // A browser that takes long may answer when nobody waits any more.
+    const asked = this.#replaced;
     try {
       const engine = await Engine.webgpu();
-      this.adapter = engine.adapter || (await described());
+      const adapter = engine.adapter || (await described());
+      if (this.#replaced !== asked) return engine.free();
       engine.lost().then((reason) => {
         if (this.engine === engine) this.#become('lost', null, reason);
       });
-      if (this.state === 'loading') this.#become('webgpu', engine);
+      this.adapter = adapter;
+      this.#become('webgpu', engine);
     } catch (error) {
       // wgpu lists every back end that it was built without: only the outcome matters here.
-      if (this.state === 'loading') this.useCpu('This browser offers no WebGPU adapter');
+      if (this.#replaced === asked) this.useCpu('This browser offers no WebGPU adapter');
       console.info(error.message);
     }
   }

@@ -10,6 +10,7 @@ import { Plane } from './plane.js';
 const STILL = 600;
 
 export class Demo extends EventTarget {
+  #answer;
   query = 2;
   key = null;
   steps = null;
@@ -31,7 +32,7 @@ export class Demo extends EventTarget {
       byId('divide').checked = true;
       this.ask(2);
     });
-    this.update = newest(() => this.#compute());
+    this.#answer = newest(() => this.#compute());
     this.#draw();
     compute.addEventListener('change', () => this.update());
   }
@@ -41,6 +42,12 @@ export class Demo extends EventTarget {
     this.query = i;
     this.key = null;
     this.update();
+  }
+
+  /** Shows what changed at once, and its figures when they are computed. */
+  update() {
+    this.#draw();
+    this.#answer();
   }
 
   /** One part, `q`, `k` or `v`, as `[token, dim]`. */
@@ -54,7 +61,6 @@ export class Demo extends EventTarget {
   }
 
   async #compute() {
-    this.#draw();
     const n = this.words.length;
     const form = { queries: n, keys: n, dim: 2, undivided: !byId('divide').checked };
     const steps = await this.compute.attend(form, this.flat('q'), this.flat('k'), this.flat('v'));
@@ -112,7 +118,7 @@ export class Demo extends EventTarget {
       const cells = { dot: cell('dot'), score: cell('score'), percent: cell('percent') };
       const line = html(
         'tr',
-        { tabindex: 0, 'data-key': word },
+        { tabindex: 0, 'data-key': word, 'aria-describedby': 'written-out' },
         html('th', { scope: 'row' }, word),
         cells.dot,
         cells.score,

@@ -19,8 +19,10 @@ let answered = false;
 function show() {
   const { state, why, adapter } = compute;
   const first = state === 'webgpu' && !answered;
+  const slow = first || state === 'opening';
   const text = {
     loading: 'Loading the kernels …',
+    opening: 'Asking the browser for a GPU …',
     webgpu: first ? `Compiling the kernels for ${adapter} …` : `Computed on WebGPU: ${adapter}`,
     cpu: `Computed by the CPU reference in WebAssembly${why ? `. ${why}.` : ''}`,
     lost: `The WebGPU device was lost${why ? `: ${why}` : ''}. Your vectors are kept.`,
@@ -28,10 +30,11 @@ function show() {
   }[state];
   say(byId('engine-text'), text);
   byId('engine').dataset.state = first ? 'compiling' : state;
-  byId('engine-progress').hidden = !(first || state === 'loading');
-  say(byId('engine-cpu'), first ? 'Stop, use the CPU' : 'Use the CPU');
-  byId('engine-cpu').hidden = !(state === 'webgpu' || state === 'lost');
-  byId('engine-gpu').hidden = state === 'webgpu' || state === 'loading' || (state === 'cpu' && !navigator.gpu);
+  byId('engine-progress').hidden = !(slow || state === 'loading');
+  say(byId('engine-cpu'), slow ? 'Stop, use the CPU' : 'Use the CPU');
+  byId('engine-cpu').hidden = !['opening', 'webgpu', 'lost'].includes(state);
+  byId('engine-gpu').hidden =
+    ['loading', 'opening', 'webgpu'].includes(state) || (state === 'cpu' && !navigator.gpu);
   say(byId('engine-gpu'), { lost: 'Try again', failed: 'Try again' }[state] ?? 'Try WebGPU');
 }
 

@@ -59,6 +59,8 @@ export class Plane {
 
 class Arrow {
   at = [0, 0];
+  /** The pointer that holds the tip. */
+  held = null;
 
   constructor(plane, kind, moved, home) {
     Object.assign(this, { plane, moved, home });
@@ -81,6 +83,8 @@ class Arrow {
     this.group.classList.add('movable');
     this.group.addEventListener('keydown', (event) => this.#key(event));
     this.grip.addEventListener('pointerdown', (event) => this.#grab(event));
+    // A finger on a tip must not scroll; Chromium ignores touch-action inside a drawing.
+    this.grip.addEventListener('touchstart', (event) => event.preventDefault(), { passive: false });
   }
 
   /** Draws the arrow; `label` is at its tip, `name` is what a screen reader says. */
@@ -123,22 +127,29 @@ class Arrow {
   }
 
   #grab(event) {
-    if (event.button !== 0) return;
+    // A second finger does not take the tip from the first.
+    if (event.button !== 0 || this.held !== null) return;
     event.preventDefault();
+    this.held = event.pointerId;
     this.group.focus({ preventScroll: true });
     this.grip.setPointerCapture(event.pointerId);
     // The tip stays where it was under the pointer.
     const [x, y] = this.plane.at(event);
     const off = [this.at[0] - x, this.at[1] - y];
     const controller = new AbortController();
-    const until = { signal: controller.signal };
-    const move = (event) => {
+    const on = (type, then) => {
+      const mine = (event) => event.pointerId === this.held && then(event);
+      this.grip.addEventListener(type, mine, { signal: controller.signal });
+    };
+    on('pointermove', (event) => {
       const [x, y] = this.plane.at(event);
       this.moved(onGrid([x + off[0], y + off[1]]));
-    };
-    this.grip.addEventListener('pointermove', move, until);
+    });
     for (const end of ['pointerup', 'pointercancel', 'lostpointercapture']) {
-      this.grip.addEventListener(end, () => controller.abort(), until);
+      on(end, () => {
+        this.held = null;
+        controller.abort();
+      });
     }
   }
 }
