@@ -6,6 +6,7 @@ use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
 use wgpu_attention::{Align, Band, Inputs, Output, Problem, Shape};
 
+use super::expected::Expected;
 use super::tensor::read;
 
 /// One case that this crate can compute. The problem asks for LSE.
@@ -18,10 +19,7 @@ pub struct Case {
     k: Vec<f32>,
     v: Vec<f32>,
     bias: Option<Vec<f32>>,
-    out: Vec<f64>,
-    /// Also right, where f32 has another answer.
-    out_f32: Option<Vec<f64>>,
-    lse: Vec<f64>,
+    expected: Expected,
     out_tolerance: f64,
     lse_tolerance: f64,
 }
@@ -72,6 +70,12 @@ impl Case {
             .tensor("out_f32")
             .ok()
             .map(|_| read::<f32>(file, "out_f32").into_iter().map(f64::from).collect());
+        let expected = Expected {
+            out: Some(read(file, "out")),
+            out_f32,
+            lse: Some(read(file, "lse")),
+            value_dim: problem.shape().value_dim as usize,
+        };
         Case {
             name: text(&entry["name"]).into(),
             problem,
@@ -80,9 +84,7 @@ impl Case {
             k: read(file, "k"),
             v: read(file, "v"),
             bias,
-            out: read(file, "out"),
-            out_f32,
-            lse: read(file, "lse"),
+            expected,
             out_tolerance: tolerance("out"),
             lse_tolerance: tolerance("lse"),
         }
@@ -113,23 +115,12 @@ impl Case {
 
     /// How far output and LSE are from the expected ones, at most.
     pub fn distance(&self, out: &[f64], lse: &[f64]) -> Result<[f64; 2], String> {
-        if out.len() != self.out.len() || lse.len() != self.lse.len() {
+        let Expected { out: all, lse: all_lse, .. } = &self.expected;
+        let sizes = [all, all_lse].map(|all| all.as_ref().map(Vec::len));
+        if sizes != [Some(out.len()), Some(lse.len())] {
             return Err(format!("{}: {} and {} numbers", self.name, out.len(), lse.len()));
         }
-        let width = self.problem.shape().value_dim as usize;
-        let mut far = [0.0f64; 2];
-        for (row, out) in out.chunks(width).enumerate() {
-            let of = |all: &'_ [f64]| most(out, &all[row * width..][..width]);
-            let either = self.out_f32.as_deref().map_or(f64::INFINITY, of);
-            far[0] = far[0].max(of(&self.out).min(either));
-            if self.lse[row] == f64::NEG_INFINITY && out.iter().any(|&x| x != 0.0) {
-                return Err(format!("{}: row {row} has no key and is not 0", self.name));
-            }
-            if !self.out[row * width..][..width].iter().any(|x| x.is_nan()) {
-                far[1] = far[1].max(apart(lse[row], self.lse[row]));
-            }
-        }
-        Ok(far)
+        Ok([self.expected.out(out).by, self.expected.lse(lse).by])
     }
 }
 
@@ -181,17 +172,4 @@ fn problem(entry: &Value) -> Problem {
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("not a text: {value}"))
-}
-
-fn most(got: &[f64], want: &[f64]) -> f64 {
-    got.iter().zip(want).map(|(&got, &want)| apart(got, want)).fold(0.0, f64::max)
-}
-
-/// Infinite where one is NaN or infinite and the other is not the same.
-fn apart(got: f64, want: f64) -> f64 {
-    match got == want || (got.is_nan() && want.is_nan()) {
-        true => 0.0,
-        false if (got - want).is_finite() => (got - want).abs(),
-        false => f64::INFINITY,
-    }
 }

@@ -2,6 +2,8 @@
 
 #[path = "../data/cases.rs"]
 mod cases;
+#[path = "../data/expected.rs"]
+mod expected;
 #[path = "../data/sentence.rs"]
 mod sentence;
 #[path = "../data/tensor.rs"]
