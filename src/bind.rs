@@ -115,9 +115,11 @@ pub(crate) fn bind(
             let size = size_of::<ProblemUniform>() as u64;
             Range { buffer: &uniforms, offset: (1 + step as u64) * stride(inner), size }
         }
-        _ => {
-            storage(inner, buffers, slot).unwrap_or(Range { buffer: &nothing, offset: 0, size: NOTHING })
-        }
+        _ => storage(inner, buffers, slot).unwrap_or(Range {
+            buffer: &nothing,
+            offset: 0,
+            size: NOTHING,
+        }),
     };
     let dispatches = scope.run(device, || {
         let dispatch = |(at, step): (usize, &Step)| {

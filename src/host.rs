@@ -5,8 +5,8 @@ mod adapter;
 mod transfer;
 
 use crate::{
-    Attention, Choice, Element, Error, Inputs, LayerInputs, LayerOutput, MultiHead, Operand, Output,
-    Problem, Projection, ProjectionInputs, Scalar,
+    Attention, Choice, Element, Error, Inputs, LayerInputs, LayerOutput, MultiHead, Operand,
+    Output, Problem, Projection, ProjectionInputs, Scalar,
 };
 use transfer::{Resident, copy_rows};
 

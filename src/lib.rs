@@ -82,6 +82,8 @@ pub use bind::Bound;
 pub use buffers::Buffers;
 pub use describe::{Description, Dispatch};
 pub use error::Error;
+/// The version of `half` whose numbers host calls take.
+pub use half;
 #[cfg(feature = "host")]
 pub use host::Gpu;
 pub use kernel::Tile;
@@ -92,8 +94,6 @@ pub use problem::{
 };
 pub use project::{Projection, ProjectionBound, ProjectionPlan, Rows};
 pub use tensors::{Extras, Inputs, LayerInputs, LayerOutput, Output, ProjectionInputs, Scalar};
-/// The version of `half` whose numbers host calls take.
-pub use half;
 /// The version of wgpu whose devices and buffers this crate takes.
 pub use wgpu;
 

@@ -87,7 +87,8 @@ impl MultiHead {
             return Err(Error::Unexpected { operand });
         }
         self.problem.validate()?;
-        for (operand, element) in [Operand::Q, Operand::K].map(|o| (o, self.problem.element_of(o))) {
+        for (operand, element) in [Operand::Q, Operand::K].map(|o| (o, self.problem.element_of(o)))
+        {
             if element != Element::F32 {
                 return Err(Error::Element { operand, need: "f32 in a layer", got: element });
             }

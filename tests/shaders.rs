@@ -11,8 +11,8 @@ use wgpu::naga::{
     valid::{Capabilities, GlobalUse, ModuleInfo, ValidationFlags, Validator},
 };
 use wgpu_attention::{
-    Align, Attention, Choice, Dispatch, Element, Group, Layout, LoopLimit, Method, Operand, Options,
-    Problem, Projection, Shape, Tile,
+    Align, Attention, Choice, Dispatch, Element, Group, Layout, LoopLimit, Method, Operand,
+    Options, Problem, Projection, Shape, Tile,
 };
 
 /// What some modules need: f16 packed in words, and the type itself.
@@ -60,7 +60,8 @@ fn problems() -> Vec<(Problem, Choice)> {
 
 /// Masks, lengths, packed sequences, ALiBi, sinks and storage types.
 fn extras() -> Vec<(Problem, Choice)> {
-    let base = |head_dim| Problem::new(Shape::self_attention(1, 2, 40, head_dim).kv_len(3000)).lse();
+    let base =
+        |head_dim| Problem::new(Shape::self_attention(1, 2, 40, head_dim).kv_len(3000)).lse();
     let lens = |problem: Problem| problem.q_lens().kv_lens();
     let types = [Element::F32, Element::F16, Element::Bf16];
     let mut all = vec![
@@ -144,7 +145,8 @@ fn modules() -> BTreeMap<String, Dispatch> {
         let (device, _queue) = wgpu::Device::noop(&descriptor);
         let native = Attention::with(&device, Options::default().loop_limit(loop_limit));
         for (problem, choice) in extras() {
-            let dispatches = native.plan_with(&problem, choice).expect("a plan").describe().dispatches;
+            let dispatches =
+                native.plan_with(&problem, choice).expect("a plan").describe().dispatches;
             all.extend(dispatches.into_iter().map(|d| (d.wgsl.clone(), d)));
         }
         for projection in projections() {

@@ -53,10 +53,9 @@ impl<'g> Resident<'g> {
         if let Some(bias) = extras.bias {
             self.input(Operand::Bias, bytemuck::cast_slice(bias), size(Operand::Bias))?;
         }
-        for (operand, words) in [
-            (Operand::Mask, extras.mask_words(problem)?),
-            (Operand::Tables, extras.tables()),
-        ] {
+        for (operand, words) in
+            [(Operand::Mask, extras.mask_words(problem)?), (Operand::Tables, extras.tables())]
+        {
             if on_device.operands().contains(&operand) {
                 self.input(operand, bytemuck::cast_slice(&words), size(operand))?;
             }

@@ -114,15 +114,8 @@ impl Blocks {
         let column_tiles = columns.div_ceil(out_quads);
         let key_chunk = STAGED.keys;
         let tested = false;
-        let blocks = Blocks {
-            threads_q,
-            threads_k,
-            dim_quads,
-            key_chunk,
-            out_quads,
-            column_tiles,
-            tested,
-        };
+        let blocks =
+            Blocks { threads_q, threads_k, dim_quads, key_chunk, out_quads, column_tiles, tested };
         let bytes = blocks.scores_bytes().max(blocks.values_bytes());
         check_workgroup(blocks.threads(), bytes, limits)?;
         Ok(blocks)

@@ -82,8 +82,7 @@ impl Problem {
     }
 
     fn check_layouts(&self) -> Result<(), Error> {
-        let layouts =
-            [(Operand::Bias, self.bias_layout()?), (Operand::Mask, self.mask_layout()?)];
+        let layouts = [(Operand::Bias, self.bias_layout()?), (Operand::Mask, self.mask_layout()?)];
         for (operand, layout) in layouts {
             if let Some(BiasLayout { key: got @ 2.., .. }) = layout {
                 let need = "a key stride of 0 or 1";
