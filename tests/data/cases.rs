@@ -9,58 +9,58 @@ use wgpu_attention::{Align, Band, Inputs, Output, Problem, Shape};
 use super::expected::Expected;
 use super::tensor::read;
 
-/// One case that this crate can compute. The problem asks for LSE.
+/// One case. The problem asks for LSE.
 pub struct Case {
     pub name: String,
     pub problem: Problem,
     /// Numbers that are not finite: binds only the CPU reference.
     pub nonfinite: bool,
+    /// The scale, which this crate takes as f32, is one.
+    pub exact: bool,
     q: Vec<f32>,
     k: Vec<f32>,
     v: Vec<f32>,
     bias: Option<Vec<f32>>,
+    mask: Option<Vec<bool>>,
+    slopes: Option<Vec<f32>>,
     expected: Expected,
     out_tolerance: f64,
     lse_tolerance: f64,
 }
 
 /// Every case of the index.
-pub struct Cases {
-    pub ready: Vec<Case>,
-    /// Names of those that need what this crate does not have yet, and what that is.
-    pub not_yet: Vec<(String, String)>,
-}
-
-impl Cases {
-    pub fn load() -> Cases {
-        let folder: PathBuf =
-            [env!("CARGO_MANIFEST_DIR"), "tests", "data", "cases"].iter().collect();
-        let index = std::fs::read(folder.join("index.json")).expect("tests/data/cases/index.json");
-        let index: Value = serde_json::from_slice(&index).expect("an index in JSON");
-        let mut cases = Cases { ready: Vec::new(), not_yet: Vec::new() };
-        for entry in index["cases"].as_array().expect("a list of cases") {
-            let name = text(&entry["name"]);
-            let file = std::fs::read(folder.join(text(&entry["file"])));
-            let file = file.unwrap_or_else(|error| panic!("{name}: {error}"));
-            let file = SafeTensors::deserialize(&file);
-            let file = file.unwrap_or_else(|error| panic!("{name}: {error}"));
-            match not_yet(entry, &file) {
-                Some(why) => cases.not_yet.push((name.into(), why)),
-                None => cases.ready.push(Case::new(entry, &file)),
-            }
-        }
-        cases
-    }
+pub fn load() -> Vec<Case> {
+    let folder: PathBuf = [env!("CARGO_MANIFEST_DIR"), "tests", "data", "cases"].iter().collect();
+    let index = std::fs::read(folder.join("index.json")).expect("tests/data/cases/index.json");
+    let index: Value = serde_json::from_slice(&index).expect("an index in JSON");
+    let case = |entry: &Value| {
+        let name = text(&entry["name"]);
+        let file = std::fs::read(folder.join(text(&entry["file"])));
+        let file = file.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let file = SafeTensors::deserialize(&file);
+        Case::new(entry, &file.unwrap_or_else(|error| panic!("{name}: {error}")))
+    };
+    index["cases"].as_array().expect("a list of cases").iter().map(case).collect()
 }
 
 impl Case {
     fn new(entry: &Value, file: &SafeTensors<'_>) -> Case {
         let mut problem = problem(entry);
-        let bias = file.tensor("mask").ok().map(|mask| {
-            let shape: Vec<u32> = mask.shape().iter().map(|&n| n as u32).collect();
-            problem = problem.clone().bias_shape(&shape);
-            read(file, "mask")
-        });
+        let (mut bias, mut mask) = (None, None);
+        if let Ok(tensor) = file.tensor("mask") {
+            let shape: Vec<u32> = tensor.shape().iter().map(|&n| n as u32).collect();
+            if tensor.dtype() == Dtype::BOOL {
+                problem = problem.mask_shape(&shape);
+                mask = Some(tensor.data().iter().map(|&may| may != 0).collect());
+            } else {
+                problem = problem.bias_shape(&shape);
+                bias = Some(read(file, "mask"));
+            }
+        }
+        let slopes = file.tensor("alibi_slopes").ok().map(|_| read(file, "alibi_slopes"));
+        if slopes.is_some() {
+            problem = problem.alibi();
+        }
         let tags = entry["tags"].as_array().expect("a list of tags");
         let tolerance = |part: &str| {
             let value = &entry["suggested_atol_by_tensor"][part];
@@ -80,10 +80,13 @@ impl Case {
             name: text(&entry["name"]).into(),
             problem,
             nonfinite: tags.iter().any(|tag| tag == "nonfinite"),
+            exact: entry["params"]["scale"].as_f64().is_none_or(|x| x == f64::from(x as f32)),
             q: read(file, "q"),
             k: read(file, "k"),
             v: read(file, "v"),
             bias,
+            mask,
+            slopes,
             expected,
             out_tolerance: tolerance("out"),
             lse_tolerance: tolerance("lse"),
@@ -91,11 +94,11 @@ impl Case {
     }
 
     pub fn inputs(&self) -> Inputs<'_> {
-        let inputs = Inputs::new(&self.q, &self.k, &self.v);
-        match &self.bias {
-            Some(bias) => inputs.bias(bias),
-            None => inputs,
-        }
+        let mut inputs = Inputs::new(&self.q, &self.k, &self.v);
+        inputs.extras.bias = self.bias.as_deref();
+        inputs.extras.mask = self.mask.as_deref();
+        inputs.extras.slopes = self.slopes.as_deref();
+        inputs
     }
 
     /// Nothing if the result is right, else what is wrong with it.
@@ -122,20 +125,6 @@ impl Case {
         }
         Ok([self.expected.out(out).by, self.expected.lse(lse).by])
     }
-}
-
-/// What a case needs that is not there yet.
-fn not_yet(entry: &Value, file: &SafeTensors<'_>) -> Option<String> {
-    let has = |name: &str| file.tensor(name).is_ok();
-    let boolean = file.tensor("mask").is_ok_and(|mask| mask.dtype() == Dtype::BOOL);
-    let needs = [
-        (boolean, "boolean mask"),
-        (has("alibi_slopes"), "ALiBi"),
-        (has("kv_lens"), "lengths per batch"),
-        (entry["params"].get("shift").is_some(), "explicit shift"),
-    ];
-    let needs: Vec<_> = needs.into_iter().filter(|need| need.0).map(|need| need.1).collect();
-    (!needs.is_empty()).then(|| needs.join(" and "))
 }
 
 fn problem(entry: &Value) -> Problem {
