@@ -49,6 +49,10 @@
 //! | kv head | a head of K and V; several query heads may share one (grouped heads) |
 //! | LSE | natural logarithm of the sum of exp(s) over a row's allowed keys |
 //! | bias | a number added to each score; -inf excludes the key |
+//! | mask | true: the query may attend to the key |
+//! | slope | ALiBi: how much a score falls with each token of distance |
+//! | sink | a logit that joins a head's softmax and has no value |
+//! | packed | sequences one after another, told apart by their bounds (cu_seqlens) |
 //! | band | which keys a query may see around its own position; causal: none after it |
 //! | softcap | s = c tanh(s / c): keeps scores within -c .. c |
 //! | quad | four consecutive elements of a row |
