@@ -12,7 +12,7 @@ pub enum Choice {
 }
 
 /// A GPU; without one, the CPU reference.
-pub struct Backend(Option<Gpu>);
+pub struct Backend(pub Option<Gpu>);
 
 impl Backend {
     /// Without a choice the GPU, and the CPU with a note on stderr where there is no adapter.

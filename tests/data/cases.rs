@@ -75,6 +75,7 @@ impl Case {
             out_f32,
             lse: Some(read(file, "lse")),
             value_dim: problem.shape().value_dim as usize,
+            any_for_nan: false,
         };
         Case {
             name: text(&entry["name"]).into(),

@@ -7,6 +7,8 @@ pub struct Expected {
     pub out_f32: Option<Vec<f64>>,
     pub lse: Option<Vec<f64>>,
     pub value_dim: usize,
+    /// Rows that must be NaN may be anything, as on a GPU.
+    pub any_for_nan: bool,
 }
 
 /// The largest distance, and which element has it. Infinite where only one of the two is finite.
@@ -22,6 +24,9 @@ impl Expected {
         let Some(out) = &self.out else { return Far::default() };
         let width = self.value_dim.max(1);
         let row = |row: usize, got: &[f64]| {
+            if self.any_for_nan && self.is_nan(row) {
+                return Far::default();
+            }
             let of = |all: &[f64]| far(got, &all[row * width..][..width]);
             let keyless = self.lse.as_ref().is_some_and(|lse| lse[row] == f64::NEG_INFINITY);
             let nearest = match &self.out_f32 {
@@ -40,14 +45,15 @@ impl Expected {
     /// Of an LSE of the expected size. That of a row that must be NaN says nothing.
     pub fn lse(&self, got: &[f64]) -> Far {
         let Some(lse) = &self.lse else { return Far::default() };
-        let width = self.value_dim.max(1);
-        let is_nan = |row: usize| {
-            let out = self.out.as_ref().map(|out| &out[row * width..][..width]);
-            out.is_some_and(|out| out.iter().any(|x| x.is_nan()))
-        };
-        let rows = got.iter().zip(lse).enumerate().filter(|(row, _)| !is_nan(*row));
+        let rows = got.iter().zip(lse).enumerate().filter(|(row, _)| !self.is_nan(*row));
         let rows = rows.map(|(at, (&got, &want))| Far { by: apart(got, want), at });
         rows.fold(Far::default(), Far::further)
+    }
+
+    fn is_nan(&self, row: usize) -> bool {
+        let width = self.value_dim.max(1);
+        let out = self.out.as_ref().map(|out| &out[row * width..][..width]);
+        out.is_some_and(|out| out.iter().any(|x| x.is_nan()))
     }
 }
 
