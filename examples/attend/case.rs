@@ -8,6 +8,9 @@ use super::file::File;
 use super::params::{Flags, Params};
 use super::tensor::Tensor;
 
+/// Rows wider than any model's: with no keys, they would cost a file nothing and the tool much.
+const WIDEST: u32 = 1 << 16;
+
 /// The axes of q, k, v and out in the file.
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 pub enum Order {
@@ -160,6 +163,11 @@ fn problem(
     ] {
         if got != need {
             return Err(format!("{name}: {what}: need {need} as in {of}, got {got}"));
+        }
+    }
+    for (name, dim) in [("q", head_dim), ("v", value_dim)] {
+        if dim > WIDEST {
+            return Err(format!("{name}: dim: need at most {WIDEST}, got {dim}"));
         }
     }
     if v.dtype != k.dtype {

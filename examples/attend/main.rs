@@ -74,7 +74,8 @@ struct Args {
     #[arg(long)]
     check: bool,
     /// Largest absolute error allowed, in place of the file's tolerances
-    #[arg(long, value_name = "ERROR", requires = "check", value_parser = tolerance)]
+    #[arg(long, value_name = "ERROR", requires = "check", allow_negative_numbers = true)]
+    #[arg(value_parser = tolerance)]
     atol: Option<f64>,
     /// Where to compute [default: gpu, if there is one]
     #[arg(long)]
@@ -123,6 +124,7 @@ fn run(args: &Args) -> Result<Verdict, Box<dyn Error>> {
                     print(&table.line(path, made, finding.as_ref()))?;
                     match finding.as_ref().map(Finding::is_good) {
                         Some(false) => verdict.off += 1,
+                        None if args.check => {}
                         _ => verdict.good += 1,
                     }
                 }
@@ -156,8 +158,9 @@ fn one(
     let check =
         args.check.then(|| Check::new(&file, &case, args.atol, backend.0.is_some())).transpose()?;
     let checked = |part| check.iter().flat_map(Check::parts).any(|of| of == part);
-    let wanted = |part: &Part| args.want.contains(part) || checked(*part);
-    let parts: Vec<Part> = Part::ALL.into_iter().filter(wanted).collect();
+    let wanted = |part| (folder.is_some() || !args.check) && args.want.contains(&part);
+    let parts = Part::ALL.into_iter().filter(|&part| wanted(part) || checked(part));
+    let parts: Vec<Part> = parts.collect();
     let made = case.attend(backend, &parts)?;
     if let Some(folder) = folder {
         let wanted = made.iter().filter(|made| args.want.contains(&made.part));

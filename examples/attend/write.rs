@@ -17,19 +17,17 @@ pub struct Folder(PathBuf);
 impl Folder {
     /// Makes the folder, after it is sure that no file would be written twice or be an input.
     pub fn open(folder: &Path, inputs: &[PathBuf]) -> Result<Folder, String> {
-        let mut names = HashSet::new();
-        let same = |a: &Path, b: &Path| match (a.canonicalize(), b.canonicalize()) {
-            (Ok(a), Ok(b)) => a == b,
-            _ => false,
-        };
-        for name in inputs.iter().filter_map(|input| input.file_name()) {
-            let target = folder.join(name);
-            if !names.insert(name) {
-                return Err(format!("{}: the result of two files", target.display()));
-            }
-            if inputs.iter().any(|input| same(input, &target)) {
-                return Err(format!("{}: a result here would replace an input", target.display()));
-            }
+        let names = inputs.iter().filter_map(|input| input.file_name());
+        let targets: Vec<_> = names.map(|name| folder.join(name)).collect();
+        let mut once = HashSet::new();
+        if let Some(twice) = targets.iter().find(|&target| !once.insert(target)) {
+            return Err(format!("{}: the result of two files", twice.display()));
+        }
+        let there = |path: &PathBuf| path.canonicalize().ok(); // Else it is no file yet.
+        let inputs: HashSet<_> = inputs.iter().filter_map(there).collect();
+        if let Some(input) = targets.iter().find(|&t| there(t).is_some_and(|t| inputs.contains(&t)))
+        {
+            return Err(format!("{}: a result here would replace an input", input.display()));
         }
         let made = fs::create_dir_all(folder);
         made.map_err(|error| format!("{}: {error}", folder.display()))?;
