@@ -2,10 +2,10 @@
 
 use half::{bf16, f16};
 use safetensors::Dtype;
-use wgpu_attention::{Error, Inputs, Output, Scalar};
+use wgpu_attention::{Inputs, Output, Scalar};
 
 use super::backend::Backend;
-use super::case::{Case, Order};
+use super::case::{Case, Order, told};
 use super::tensor::Tensor;
 
 /// More results than this are no attention on a file but a mistake, or worse.
@@ -132,16 +132,4 @@ impl Case<'_> {
         };
         Some(Made { part, dtype, shape: self.shape(part), bytes })
     }
-}
-
-/// An error of the library, with the file's names for what it is about.
-fn told(error: &Error) -> String {
-    let told = error.to_string();
-    for (ours, theirs) in [("slopes", "alibi_slopes"), ("bias", "mask"), ("o", "out")] {
-        match told.strip_prefix(ours) {
-            Some(rest) if rest.starts_with([':', ' ']) => return format!("{theirs}{rest}"),
-            _ => {}
-        }
-    }
-    told
 }

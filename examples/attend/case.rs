@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 use safetensors::Dtype;
-use wgpu_attention::{Layout, Operand, Problem, Shape};
+use wgpu_attention::{Error, Layout, Operand, Problem, Shape};
 
 use super::file::File;
 use super::params::{Flags, Params};
@@ -53,6 +53,7 @@ impl<'a> Case<'a> {
         case.take_lengths(file)?;
         case.take_packed(file)?;
         case.take_heads(file)?;
+        case.problem.validate().map_err(|error| told(&error))?;
         Ok(case)
     }
 
@@ -188,4 +189,16 @@ fn problem(
         (Operand::O, Layout::token_major(q_heads, q_len, value_dim)),
     ];
     Ok(token_major.into_iter().fold(problem, |problem, (of, layout)| problem.layout(of, layout)))
+}
+
+/// An error of the library, with the file's names for what it is about.
+pub fn told(error: &Error) -> String {
+    let told = error.to_string();
+    for (ours, theirs) in [("slopes", "alibi_slopes"), ("bias", "mask"), ("o", "out")] {
+        match told.strip_prefix(ours) {
+            Some(rest) if rest.starts_with([':', ' ']) => return format!("{theirs}{rest}"),
+            _ => {}
+        }
+    }
+    told
 }

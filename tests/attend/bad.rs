@@ -194,6 +194,21 @@ fn each_is_one_line() {
     }
 }
 
+/// Rows of no numbers cost a file nothing, however many there are.
+#[test]
+fn rows_of_nothing_are_refused_at_once() {
+    let folder = Folder::new("nothing");
+    let nothing = zeros(Dtype::F32, &[1 << 20, 1 << 15, 1 << 20, 0]);
+    let made = ["q", "k", "v", "out"]
+        .iter()
+        .fold(Made::new(), |made, name| made.with(name, nothing.clone()));
+    let file = folder.write("one.safetensors", &made.bytes()).display().to_string();
+    for layout in ["bhnd", "bnhd"] {
+        let run = attend(["--check", "--backend", "cpu", "--layout", layout, &file]).ended(2);
+        assert_eq!(run.err, format!("attend: {file}: head_dim: need at least 1, got 0\n"));
+    }
+}
+
 #[test]
 fn what_is_no_file_is_one_line() {
     let folder = Folder::new("no-file");
