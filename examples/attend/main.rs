@@ -50,8 +50,8 @@ use write::Folder;
 ///
 ///   params          scale, softcap, causal (none, top_left, bottom_right), shift,
 ///                   window_left, window_right (-1: open), alibi (true: slopes must be there)
-///   suggested_atol  by how much each result may be off; without it 1e-5 and the rounding
-///                   to its type
+///   suggested_atol  by how much each result may be off, else 1e-5 and the rounding to F32;
+///                   out in F16 or BF16 also by its own rounding
 ///
 /// A NaN in the expected out must be NaN; on a GPU such a row may be anything. The LSE of
 /// such a row is not compared.
