@@ -39,7 +39,7 @@ impl Scalar for f16 {
         self.into()
     }
     fn from_f64(x: f64) -> f16 {
-        f16::from_f64(x)
+        f16::from_f32(to_odd(x))
     }
 }
 
@@ -49,6 +49,18 @@ impl Scalar for bf16 {
         self.into()
     }
     fn from_f64(x: f64) -> bf16 {
-        bf16::from_f64(x)
+        bf16::from_f32(to_odd(x))
     }
+}
+
+/// One of the two f32 neighbours of a number that is none itself: the one whose last bit is set.
+/// Rounding that once more gives the nearest 16-bit number; `half` drops bits of an f64 first.
+fn to_odd(x: f64) -> f32 {
+    let near = x as f32;
+    let bits = near.to_bits();
+    if f64::from(near) == x || x.is_nan() || bits % 2 == 1 {
+        return near;
+    }
+    let is_beyond = f64::from(near).abs() > x.abs();
+    f32::from_bits(if is_beyond { bits - 1 } else { bits + 1 })
 }

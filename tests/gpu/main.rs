@@ -11,6 +11,7 @@ mod layer;
 mod lesson;
 mod numerics;
 mod parity;
+mod precision;
 mod program;
 mod properties;
 mod support;
