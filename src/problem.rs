@@ -269,7 +269,7 @@ impl Problem {
     /// to whole words.
     pub fn bytes(&self, operand: Operand) -> u64 {
         let unit = u64::from(self.element_of(operand).bytes());
-        self.elements(operand).saturating_mul(unit).div_ceil(4) * 4
+        self.elements(operand).saturating_mul(unit).div_ceil(4).saturating_mul(4)
     }
 
     /// The storage type of an operand; words count as f32.

@@ -80,7 +80,7 @@ pub(crate) struct Span {
     pub offset: u128,
     /// (count, stride) of batch, head, token and the last axis. Wide, so that sizes which do not
     /// fit are reported as they are.
-    pub axes: [(u32, u128); 4],
+    pub axes: [(u64, u128); 4],
 }
 
 /// Element indices are u32 in the shaders.
@@ -106,8 +106,12 @@ impl Span {
         let [outer @ .., (count, stride)] = self.axes;
         let [batch, head, token] = outer.map(|(count, stride)| (count, stride * n));
         // The last axis is contiguous, or one element that repeats.
-        let last = if stride == 0 { (count.min(1) * parts, 1) } else { (count * parts, 1) };
-        Span { offset: self.offset * n, axes: [batch, head, token, last], ..*self }
+        let count = if stride == 0 { count.min(1) } else { count };
+        Span {
+            offset: self.offset * n,
+            axes: [batch, head, token, (count * u64::from(parts), 1)],
+            ..*self
+        }
     }
 
     /// Indices must fit in 32 bits.
@@ -179,7 +183,7 @@ impl Span {
     }
 
     /// Axes along which something moves, in rising order of stride.
-    fn rising(&self) -> Vec<(u32, u128)> {
+    fn rising(&self) -> Vec<(u64, u128)> {
         let mut axes: Vec<_> = self.axes.into_iter().filter(|axis| axis.0 > 1).collect();
         axes.sort_by_key(|axis| axis.1);
         axes
@@ -202,7 +206,7 @@ mod tests {
     use super::*;
 
     fn span(offset: u32, axes: [(u32, u32); 4]) -> Span {
-        let axes = axes.map(|(count, stride)| (count, stride.into()));
+        let axes = axes.map(|(count, stride)| (count.into(), stride.into()));
         Span { operand: Operand::O, offset: offset.into(), axes }
     }
 
@@ -279,5 +283,7 @@ mod tests {
         );
         assert!(huge.check_size().is_err());
         assert!(span(u32::MAX, [(0, 9), (1, 0), (1, 0), (2, 1)]).check_size().is_ok());
+        let row = span(0, [(1, 0), (1, 0), (1, 0), (u32::MAX, 1)]);
+        assert_eq!(row.in_parts(2).end(), 2 * u128::from(u32::MAX));
     }
 }

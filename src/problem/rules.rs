@@ -309,7 +309,7 @@ impl Problem {
         let s = &self.shape;
         let counts = [s.batch, s.q_heads, s.q_len, s.kv_len];
         let strides = [l.batch, l.head, l.query, l.key].map(u128::from);
-        let axes = std::array::from_fn(|axis| (counts[axis], strides[axis]));
+        let axes = std::array::from_fn(|axis| (counts[axis].into(), strides[axis]));
         Span { operand, offset: l.offset.into(), axes }
     }
 
@@ -351,8 +351,8 @@ impl Problem {
                 return Span { operand, offset, axes };
             }
             Operand::Tables => {
-                let words = u32::try_from(self.elements(operand)).unwrap_or(u32::MAX);
-                return Span { operand, offset: 0, axes: [(1, 0), (1, 0), (1, 0), (words, 1)] };
+                let axes = [(1, 0), (1, 0), (1, 0), (self.elements(operand), 1)];
+                return Span { operand, offset: 0, axes };
             }
             _ if self.has_own_layout(operand) => {
                 let l = self.layout_of(operand);
@@ -365,6 +365,10 @@ impl Problem {
                 (0, [u128::from(heads) * head, head, token, 1])
             }
         };
-        Span { operand, offset, axes: std::array::from_fn(|axis| (counts[axis], strides[axis])) }
+        Span {
+            operand,
+            offset,
+            axes: std::array::from_fn(|axis| (counts[axis].into(), strides[axis])),
+        }
     }
 }
