@@ -1,16 +1,19 @@
 // Sequences: one a batch entry, with lengths of their own, which may come from the GPU. Never more
 // than the capacities.
 
+// Where a table begins that the problem does not have.
+const NOWHERE = 0xffffffffu;
+
 fn entry(batch: u32) -> Sequence {
     var s: Sequence;
     s.batch = batch;
     s.rows = problem.q_len;
     s.queries = min(lengths.query_count, problem.q_len);
     s.keys = min(lengths.key_count, problem.kv_len);
-    if (HAS_Q_LENS) {
+    if (problem.q_lens != NOWHERE) {
         s.queries = min(s.queries, tables[problem.q_lens + batch]);
     }
-    if (HAS_KV_LENS) {
+    if (problem.kv_lens != NOWHERE) {
         s.keys = min(s.keys, tables[problem.kv_lens + batch]);
     }
     return with_band(s);

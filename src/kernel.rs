@@ -166,7 +166,10 @@ impl Kernel {
                 (blocks.threads(), blocks.scores_bytes())
             }
             Kernel::Softmax => {
-                parts.tensors(&[]);
+                // Rows of scores whatever Q, K and V are: their storage is the arena or none.
+                if problem.is_arena() {
+                    parts.tensors(&[]);
+                }
                 parts.tables(&[Operand::Sinks]);
                 parts.sinks();
                 parts.scores(variant.scores_in);
@@ -396,9 +399,7 @@ fn prologue(problem: &Problem, variant: &Variant) -> String {
         ("SOFTMAX_THREADS", variant.row_threads),
         ("MERGE_THREADS", variant.row_threads),
     ];
-    let lens = [("HAS_Q_LENS", Operand::QLens), ("HAS_KV_LENS", Operand::KvLens)];
-    let lens = lens.map(|(name, lens)| format!("const {name} = {};\n", problem.has_table(lens)));
-    self::constants(&constants) + &lens.concat()
+    self::constants(&constants)
 }
 
 pub(crate) fn constants(constants: &[(&str, u32)]) -> String {

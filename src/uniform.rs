@@ -93,7 +93,8 @@ impl ProblemUniform {
             head: m.head / 32,
             token: m.query / 32,
         });
-        let table = |operand: Operand| problem.table(operand).map_or(0, |range| range.start as u32);
+        let table =
+            |operand: Operand| problem.table(operand).map_or(NOWHERE, |range| range.start as u32);
         Ok(ProblemUniform {
             q: strides(Operand::Q),
             k: strides(Operand::K),
@@ -132,6 +133,9 @@ impl ProblemUniform {
         })
     }
 }
+
+/// `NOWHERE` of sequences_lens.wgsl.
+const NOWHERE: u32 = u32::MAX;
 
 /// `FURTHEST` of lengths.wgsl.
 const FURTHEST: i32 = 1 << 30;
