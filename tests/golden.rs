@@ -50,8 +50,8 @@ fn unrounded(case: &Case) -> Result<(), String> {
         }
     }
     let [out, lse] = case.distance(&out, &lse)?;
-    // A scale rounded to f32 may show, and the clamp of tanh's argument; nothing else does.
-    let most = if case.exact { 1e-10 } else { 1e-7 };
+    // The clamp of tanh's argument may show, and that a scale of 0.3 is no f32; nothing else does.
+    let most = if case.name == "everything" { 1e-7 } else { 1e-10 };
     if out > most || lse > most {
         return Err(format!("{}, before rounding: out {out:.2e}, LSE {lse:.2e}", case.name));
     }

@@ -15,8 +15,6 @@ pub struct Case {
     pub problem: Problem,
     /// Numbers that are not finite: binds only the CPU reference.
     pub nonfinite: bool,
-    /// The scale, which this crate takes as f32, is one.
-    pub exact: bool,
     q: Vec<f32>,
     k: Vec<f32>,
     v: Vec<f32>,
@@ -81,7 +79,6 @@ impl Case {
             name: text(&entry["name"]).into(),
             problem,
             nonfinite: tags.iter().any(|tag| tag == "nonfinite"),
-            exact: entry["params"]["scale"].as_f64().is_none_or(|x| x == f64::from(x as f32)),
             q: read(file, "q"),
             k: read(file, "k"),
             v: read(file, "v"),
