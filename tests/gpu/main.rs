@@ -10,6 +10,7 @@ mod golden;
 mod layer;
 mod lesson;
 mod numerics;
+mod pairs;
 mod parity;
 mod precision;
 mod program;
