@@ -3,6 +3,7 @@
 
 mod device;
 mod dispatches;
+mod extras;
 mod fuzz;
 mod layers;
 mod limits;
