@@ -17,7 +17,7 @@ const ROWS: usize = 320;
 /// Kernels take far longer to compile than to run here: rows share as many as these combinations.
 const KERNELS: usize = 25;
 
-/// An option and how many values it has.
+/// What a row chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Axis {
     Sequences,
@@ -45,8 +45,11 @@ type Row = [usize; VALUES.len()];
 /// Two options and the values of both.
 type Pair = [(usize, usize); 2];
 
-fn of(row: &Row, option: Axis) -> usize {
-    row[option as usize]
+/// Whether a key of a mask's row may be attended to.
+type May = fn(usize, usize) -> bool;
+
+fn of(row: &Row, axis: Axis) -> usize {
+    row[axis as usize]
 }
 
 fn pairs(row: &Row) -> impl Iterator<Item = Pair> + '_ {
@@ -191,7 +194,7 @@ fn build(row: &Row) -> Case {
             .flatten()
             .for_each(|lens| lens.truncate(batch as usize));
     }
-    let mask: Option<(&[u32], fn(usize, usize) -> bool)> = match of(row, Axis::Mask) {
+    let mask: Option<(&[u32], May)> = match of(row, Axis::Mask) {
         0 | 5 => None,
         1 => Some((&[q_len, kv_len], |i, j| (7 * i + 5 * j) % 3 != 0)),
         2 => Some((&[q_len, kv_len], |i, j| (i + j / 32) % 2 == 0)),

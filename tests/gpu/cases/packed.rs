@@ -7,6 +7,8 @@ use super::{Case, case, shape};
 /// (name, bounds of queries, bounds of keys, capacities).
 type Row = (&'static str, &'static [u32], &'static [u32], [u32; 2]);
 
+type Change = fn(Problem) -> Problem;
+
 const ROWS: [Row; 17] = [
     ("one", &[0, 40], &[0, 75], [40, 75]),
     ("three", &[0, 7, 40, 61], &[0, 30, 31, 90], [61, 90]),
@@ -34,14 +36,14 @@ const ROWS: [Row; 17] = [
 
 pub fn all() -> Vec<Case> {
     let sized = |[q_len, kv_len]: [u32; 2]| Problem::new(shape([1, 4, 2, q_len, kv_len, 8, 8]));
-    let of = |&(name, q, kv, room): &Row, how: &str, change: fn(Problem) -> Problem| {
+    let of = |&(name, q, kv, room): &Row, how: &str, change: Change| {
         case(format!("packed, {name}{how}"), change(sized(room))).packed(q, kv).poisoned()
     };
     let mut all: Vec<_> = ROWS.iter().map(|row| of(row, "", |p| p)).collect();
     all.extend(
         ROWS.iter().map(|row| of(row, ", bottom-right", |p| p.causal().align(Align::BottomRight))),
     );
-    let changes: [(&str, fn(Problem) -> Problem); 6] = [
+    let changes: [(&str, Change); 6] = [
         (", top-left", |p| p.causal().align(Align::TopLeft)),
         (", shift 7", |p| p.causal().align(Align::Shift(7))),
         (", shift -7", |p| p.causal().align(Align::Shift(-7))),
