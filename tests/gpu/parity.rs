@@ -159,6 +159,11 @@ fn seventy_thousand() {
         let checked = Checked::new(cases::case(name, Problem::new(shape)));
         assert_eq!(Run { name, gpu: gpu(), choice, wants }.check([&checked]), [1, 0]);
     }
+    let lens: Vec<u32> = (0..70_000).map(|batch| batch % 4).collect();
+    let queries: Vec<u32> = (0..70_000).map(|batch| batch / 4 % 2).collect();
+    let case = cases::case("70,000 lengths", Problem::new(batches)).kv_lens(&lens).q_lens(&queries);
+    let run = Run { name: "fused, 70,000 lengths", gpu: gpu(), choice: fused, wants: LSE };
+    assert_eq!(run.check([&Checked::new(case.poisoned())]), [1, 0]);
 }
 
 /// What a layout skips is 0 in what a host call returns, and what it does not skip is written.
