@@ -14,12 +14,13 @@
 // Grid:      one workgroup per place(); splits outermost.
 // Twin:      cpu/flash.rs, sweep()
 //
-// Proof (compiled without runtime checks). Loads: query rows are clamped below q_len, key rows
-// are loaded only below key_span's end <= kv_len, quads only below HEAD_QUADS or VALUE_QUADS.
-// `tile`: slot < TILE_QUADS, since kernel.rs sizes it for both uses. `weights_tile`: key < TILE_KEYS,
-// y < THREADS_Q. Stores: put() tests its row and quad. Loops: all counters rise by a constant
-// to a bound fixed before the loop. Barriers: in uniform control flow, as key_span() depends on
-// workgroup and uniforms only.
+// Proof (compiled without runtime checks). Loads: query tokens are clamped below q_len, key rows
+// are loaded only below key_span's end <= keys of the sequence, whose tokens lie below kv_len, quads
+// only below HEAD_QUADS or VALUE_QUADS; fragment.wgsl clamps the tokens of bias and mask. `tile`: slot
+// < TILE_QUADS, since kernel.rs sizes it for both uses. `weights_tile`: key < TILE_KEYS, y < THREADS_Q.
+// Stores: put() tests its row and quad. Loops: all counters rise by a constant to a bound fixed
+// before the loop. Barriers: in uniform control flow, as key_span() depends on workgroup, uniforms
+// and tables only, and verdict() on what all threads share.
 
 const QUERY_STRIDE = THREADS_Q + 1u;  // padded against bank conflicts
 const DIM_STRIDE = DIM_QUADS + 1u;
@@ -43,12 +44,11 @@ fn flash(
     let span = key_span(here);
     let x = local % THREADS_K;
     let y = local / THREADS_K;
-    let kv = kv_head(here.head);
-    let rows = min(vec4(here.query + 4u * y) + vec4(0u, 1u, 2u, 3u), vec4(problem.q_len - 1u));
-    let q0 = row_start(problem.q, here.batch, here.head, rows.x);
-    let q1 = row_start(problem.q, here.batch, here.head, rows.y);
-    let q2 = row_start(problem.q, here.batch, here.head, rows.z);
-    let q3 = row_start(problem.q, here.batch, here.head, rows.w);
+    let rows = four_rows(here, 4u * y);
+    let q0 = row_start(problem.q, here.sequence.batch, here.head, rows.tokens.x);
+    let q1 = row_start(problem.q, here.sequence.batch, here.head, rows.tokens.y);
+    let q2 = row_start(problem.q, here.sequence.batch, here.head, rows.tokens.z);
+    let q3 = row_start(problem.q, here.sequence.batch, here.head, rows.tokens.w);
 
     var m = vec4(LOWEST);
     var l = vec4(0.0);  // of this thread's keys only
@@ -58,7 +58,25 @@ fn flash(
     var o3: array<vec4<f32>, OUT_QUADS>;
 
     for (var first = span.x; first < span.y; first += TILE_KEYS) {
-        let whole = !HAS_BIAS && tile_is_whole(here, first, span.y);
+        // which keys count: a tile without any is skipped, one of which all count is not tested
+        let key = first + x;
+        let bias0 = four_biases(here, rows, key);
+        let bias1 = four_biases(here, rows, key + THREADS_K);
+        let bias2 = four_biases(here, rows, key + 2u * THREADS_K);
+        let bias3 = four_biases(here, rows, key + 3u * THREADS_K);
+        let in_band = tile_is_whole(here, first, span.y);
+        var seen = 0xffffu;
+        if (HAS_BIAS || HAS_MASK || !in_band) {
+            seen = four_seen(here, rows, key, span.y, bias0)
+                | (four_seen(here, rows, key + THREADS_K, span.y, bias1) << 4u)
+                | (four_seen(here, rows, key + 2u * THREADS_K, span.y, bias2) << 8u)
+                | (four_seen(here, rows, key + 3u * THREADS_K, span.y, bias3) << 12u);
+        }
+        let decision = verdict(local, in_band, seen);
+        if (decision == NONE_SEEN) {
+            continue;
+        }
+        let whole = decision == ALL_SEEN;
 
         // S = scale Q K^T, DIM_QUADS of the dot product at a time
         var s0 = vec4(0.0);
@@ -76,7 +94,7 @@ fn flash(
                 let quad = at % DIM_QUADS;
                 var k = vec4(0.0);
                 if (first + key < span.y && quad < quads) {
-                    k = load_k(row_start(problem.k, here.batch, kv, first + key), chunk + quad);
+                    k = load_k(key_row(problem.k, here, first + key), chunk + quad);
                 }
                 tile[key * DIM_STRIDE + quad] = k;
             }
@@ -96,11 +114,10 @@ fn flash(
                 s3 += vec4(dot(a, k3), dot(b, k3), dot(c, k3), dot(d, k3));
             }
         }
-        let key = first + x;
-        s0 = four_scores(here, 4u * y, key, whole, s0);
-        s1 = four_scores(here, 4u * y, key + THREADS_K, whole, s1);
-        s2 = four_scores(here, 4u * y, key + 2u * THREADS_K, whole, s2);
-        s3 = four_scores(here, 4u * y, key + 3u * THREADS_K, whole, s3);
+        s0 = four_scores(here, rows, key, seen, bias0, s0);
+        s1 = four_scores(here, rows, key + THREADS_K, seen >> 4u, bias1, s1);
+        s2 = four_scores(here, rows, key + 2u * THREADS_K, seen >> 8u, bias2, s2);
+        s3 = four_scores(here, rows, key + 3u * THREADS_K, seen >> 12u, bias3, s3);
 
         // m' = max(m, rowmax S), over the threads that share the rows
         weights_tile[x * QUERY_STRIDE + y] = max(max(s0, s1), max(s2, s3));
@@ -140,7 +157,7 @@ fn flash(
                 let quad = at % COLUMN_QUADS;
                 var v = vec4(0.0);
                 if (j < span.y && quad < VALUE_QUADS) {
-                    v = load_v(row_start(problem.v, here.batch, kv, j), quad);
+                    v = load_v(key_row(problem.v, here, j), quad);
                 }
                 // 0 * NaN must not leak from an excluded key
                 let exponent = bitcast<vec4<u32>>(v) & vec4(0x7f800000u);

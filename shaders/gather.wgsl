@@ -1,5 +1,5 @@
-// Quads from single elements: rows of any length at any offset. Past the end of a row, 0 is read
-// and nothing is written; the index is clamped, so that no load leaves the row.
+// Quads from single elements: rows of any length at any offset. Past the end of a row, 0 is read; the
+// index is clamped, so that no load leaves the row.
 
 const LANES = vec4<u32>(0u, 1u, 2u, 3u);
 
@@ -27,18 +27,4 @@ fn load_v(row: u32, quad: u32) -> vec4<f32> {
     let at = row + value_dims(quad);
     let x = vec4(v_at(at.x), v_at(at.y), v_at(at.z), v_at(at.w));
     return select(vec4(0.0), x, 4u * quad + LANES < vec4(VALUE_DIM));
-}
-
-fn store_o(row: u32, quad: u32, value: vec4<f32>) {
-    let first = row + 4u * quad;
-    o_put(first, value.x);
-    if (4u * quad + 1u < VALUE_DIM) {
-        o_put(first + 1u, value.y);
-    }
-    if (4u * quad + 2u < VALUE_DIM) {
-        o_put(first + 2u, value.z);
-    }
-    if (4u * quad + 3u < VALUE_DIM) {
-        o_put(first + 3u, value.w);
-    }
 }

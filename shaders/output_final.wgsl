@@ -1,17 +1,25 @@
-// A finished row: o_i = o / l, LSE_i = m + ln(l). A row without keys, or past the
-// sequence's query count, is 0 and -inf.
+// A finished row: o_i = o / l, LSE_i = m + ln(l). A row without keys, or past the sequence's
+// queries, is 0 and -inf. A sink joins l after the LSE.
 
 // Quad `column` of row `row` of the tile, with the row's maximum and sum.
 fn put(here: Place, row: u32, column: u32, o: vec4<f32>, m: f32, l: f32) {
     let i = here.query + row;
     let quad = here.column + column;
-    if (i < problem.q_len && quad < VALUE_QUADS) {
-        let start = row_start(problem.o, here.batch, here.head, i);
-        let empty = l == 0.0 || i >= query_count(here.batch);
-        store_o(start, quad, select(o / l, vec4(0.0), empty));
+    if (i < here.sequence.rows && quad < VALUE_QUADS) {
+        let token = here.sequence.first_query + i;
+        let empty = l == 0.0 || i >= here.sequence.queries;
+        var share = 1.0 / l;
+        if (HAS_SINKS) {
+            let logit = sink(here.head);
+            let most = max(m, logit);
+            let alpha = exp(m - most);
+            share = alpha / (l * alpha + exp(logit - most));
+        }
+        let mixed = select(select(o * share, o / l, !HAS_SINKS), vec4(0.0), empty);
+        store_o(row_start(problem.o, here.sequence.batch, here.head, token), quad, mixed);
         if (quad == 0u) {
             let lse = select(bitcast<u32>(m + log(l)), NEGATIVE_INFINITY, empty);
-            store_lse(here.batch, here.head, i, lse);
+            store_lse(here.sequence.batch, here.head, token, lse);
         }
     }
 }

@@ -8,19 +8,25 @@
 //
 // Proof: rows are clamped below q_len and kv_len, quads loaded only below HEAD_QUADS; the tiles'
 // indices are below their lengths as row < TILE_QUERIES or TILE_KEYS and quad < DIM_QUADS. Stores
-// test row and key. Loops rise by a constant to a bound fixed before the loop. Barriers are under
-// uniform conditions only.
+// and the loads of bias and mask test row and key. Loops rise by a constant to a bound fixed before
+// the loop. Barriers are under uniform conditions only.
 
 const DIM_STRIDE = DIM_QUADS + 1u;  // padded against bank conflicts
 
 var<workgroup> q_tile: array<vec4<f32>, TILE_QUERIES * DIM_STRIDE>;
 var<workgroup> k_tile: array<vec4<f32>, TILE_KEYS * DIM_STRIDE>;
 
-fn put_score(batch: u32, head: u32, query: u32, key: u32, dot: f32) {
+// `query` and `key` are tokens; `sequence` is the query's sequence, `seen` what it sees of its keys.
+fn put_score(sequence: Sequence, seen: vec2<u32>, head: u32, query: u32, key: u32, dot: f32) {
     if (query < problem.q_len && key < problem.kv_len) {
+        let batch = sequence.batch;
         let bits = bias_bits(bias_row(batch, head, query), key);
-        let score = bitcast<u32>(final_score(dot, bits));
-        let allowed = is_allowed(batch, query, key, bits);
+        // wraps below the sequence's first key, to far beyond its last
+        let j = key - sequence.first_key;
+        let distance = i32(query - sequence.first_query) + sequence.shift - i32(j);
+        let score = bitcast<u32>(final_score(dot, slope(head), distance, bits));
+        let allowed = j >= seen.x && j < seen.y && bits != NEGATIVE_INFINITY
+            && mask_allows(mask_row(batch, head, query), key);
         let row = row_start(problem.scores, batch, head, query);
         store_score(row + key, select(NEGATIVE_INFINITY, score, allowed));
     }
@@ -37,12 +43,12 @@ fn scores(
         return;
     }
     let key_tiles = (problem.kv_len + TILE_KEYS - 1u) / TILE_KEYS;
+    let query_tiles = (problem.q_len + TILE_QUERIES - 1u) / TILE_QUERIES;
     let row_tile = group / key_tiles;
     let first_key = group % key_tiles * TILE_KEYS;
-    let first_query = row_tile % problem.query_tiles * TILE_QUERIES;
-    let sequence = row_tile / problem.query_tiles;
-    let batch = sequence / problem.q_heads;
-    let head = sequence % problem.q_heads;
+    let first_query = row_tile % query_tiles * TILE_QUERIES;
+    let batch = row_tile / query_tiles / problem.q_heads;
+    let head = row_tile / query_tiles % problem.q_heads;
     let kv = kv_head(head);
     let x = local % THREADS_K;
     let y = local / THREADS_K;
@@ -90,9 +96,11 @@ fn scores(
     for (var r = 0u; r < 4u; r++) {
         let query = first_query + 4u * y + r;
         let key = first_key + x;
-        put_score(batch, head, query, key, s0[r]);
-        put_score(batch, head, query, key + THREADS_K, s1[r]);
-        put_score(batch, head, query, key + 2u * THREADS_K, s2[r]);
-        put_score(batch, head, query, key + 3u * THREADS_K, s3[r]);
+        let sequence = sequence_of_row(batch, query);
+        let seen = visible(sequence, query - sequence.first_query);
+        put_score(sequence, seen, head, query, key, s0[r]);
+        put_score(sequence, seen, head, query, key + THREADS_K, s1[r]);
+        put_score(sequence, seen, head, query, key + 2u * THREADS_K, s2[r]);
+        put_score(sequence, seen, head, query, key + 3u * THREADS_K, s3[r]);
     }
 }

@@ -2,7 +2,7 @@
 //
 //     m = max over the allowed keys of s_j
 //     l = sum of exp(s_j - m)
-//     p_j = exp(s_j - m) / l            LSE = m + ln(l)
+//     p_j = exp(s_j - m) / l            LSE = m + ln(l); a sink joins l after the LSE
 //
 // Workgroup: one row of scores.
 // Thread:    keys local, local + SOFTMAX_THREADS, .., four a trip.
@@ -83,9 +83,16 @@ fn softmax(
     l = partials[0].y;
 
     // p_j = exp(s_j - m) / l
+    var most = m;
+    var denominator = select(l, 1.0, l == 0.0);
+    if (HAS_SINKS) {
+        let logit = sink(head);
+        most = max(m, logit);
+        denominator = l * exp(m - most) + exp(logit - most);
+    }
     let weights_row = row_start(problem.weights, batch, head, query);
     for (var key = local; key < problem.kv_len; key += 4u * SOFTMAX_THREADS) {
-        let p = exp_or_zero(four_keys(row, key), vec4(m)) / select(l, 1.0, l == 0.0);
+        let p = exp_or_zero(four_keys(row, key), vec4(most)) / denominator;
         put_weight(weights_row, key, p.x);
         put_weight(weights_row, key + SOFTMAX_THREADS, p.y);
         put_weight(weights_row, key + 2u * SOFTMAX_THREADS, p.z);

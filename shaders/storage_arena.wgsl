@@ -1,20 +1,24 @@
-// Q, K, V, O, f32, any strides, in one buffer. Read and written through the same binding, since
-// two bindings of one buffer could not be mixed.
+// Q, K, V, O, any strides, in one buffer. Read and written through the same binding, since two
+// bindings of one buffer could not be mixed.
 
 @group(0) @binding(10) var<storage, read_write> arena: array<u32>;
 
 fn q_at(index: u32) -> f32 {
-    return bitcast<f32>(arena[index]);
+    return query_element(arena[index / QUERIES_A_WORD], index);
 }
 
 fn k_at(index: u32) -> f32 {
-    return bitcast<f32>(arena[index]);
+    return key_element(arena[index / KEYS_A_WORD], index);
 }
 
 fn v_at(index: u32) -> f32 {
-    return bitcast<f32>(arena[index]);
+    return key_element(arena[index / KEYS_A_WORD], index);
 }
 
-fn o_put(index: u32, value: f32) {
-    arena[index] = bitcast<u32>(value);
+fn o_word(index: u32) -> u32 {
+    return arena[index];
+}
+
+fn o_put(index: u32, word: u32) {
+    arena[index] = word;
 }

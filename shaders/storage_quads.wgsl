@@ -1,23 +1,23 @@
-// Q, K, V, O in buffers of their own, rows and strides whole quads of f32. A row is named by its
-// first element; quad c of it is elements 4 c .. 4 c + 3.
+// Q, K, V, O in buffers of their own, rows and strides whole quads. A row is named by its first
+// element; quad c of it is elements 4 c .. 4 c + 3.
 
-@group(0) @binding(2) var<storage, read> q_quads: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> k_quads: array<vec4<f32>>;
-@group(0) @binding(4) var<storage, read> v_quads: array<vec4<f32>>;
-@group(0) @binding(5) var<storage, read_write> o_quads: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> q_quads: array<QueryQuad>;
+@group(0) @binding(3) var<storage, read> k_quads: array<KeyQuad>;
+@group(0) @binding(4) var<storage, read> v_quads: array<KeyQuad>;
+@group(0) @binding(5) var<storage, read_write> o_quads: array<QueryQuad>;
 
 fn load_q(row: u32, quad: u32) -> vec4<f32> {
-    return q_quads[row / 4u + quad];
+    return query_quad(q_quads[row / 4u + quad]);
 }
 
 fn load_k(row: u32, quad: u32) -> vec4<f32> {
-    return k_quads[row / 4u + quad];
+    return key_quad(k_quads[row / 4u + quad]);
 }
 
 fn load_v(row: u32, quad: u32) -> vec4<f32> {
-    return v_quads[row / 4u + quad];
+    return key_quad(v_quads[row / 4u + quad]);
 }
 
 fn store_o(row: u32, quad: u32, value: vec4<f32>) {
-    o_quads[row / 4u + quad] = value;
+    o_quads[row / 4u + quad] = output_quad(value);
 }

@@ -1,22 +1,26 @@
-// Q, K, V, O in buffers of their own, f32, any strides.
+// Q, K, V, O in buffers of their own, any strides.
 
-@group(0) @binding(2) var<storage, read> q_words: array<f32>;
-@group(0) @binding(3) var<storage, read> k_words: array<f32>;
-@group(0) @binding(4) var<storage, read> v_words: array<f32>;
-@group(0) @binding(5) var<storage, read_write> o_words: array<f32>;
+@group(0) @binding(2) var<storage, read> q_words: array<QueryWord>;
+@group(0) @binding(3) var<storage, read> k_words: array<KeyWord>;
+@group(0) @binding(4) var<storage, read> v_words: array<KeyWord>;
+@group(0) @binding(5) var<storage, read_write> o_words: array<QueryWord>;
 
 fn q_at(index: u32) -> f32 {
-    return q_words[index];
+    return query_element(q_words[index / QUERIES_A_WORD], index);
 }
 
 fn k_at(index: u32) -> f32 {
-    return k_words[index];
+    return key_element(k_words[index / KEYS_A_WORD], index);
 }
 
 fn v_at(index: u32) -> f32 {
-    return v_words[index];
+    return key_element(v_words[index / KEYS_A_WORD], index);
 }
 
-fn o_put(index: u32, value: f32) {
-    o_words[index] = value;
+fn o_word(index: u32) -> QueryWord {
+    return o_words[index];
+}
+
+fn o_put(index: u32, word: QueryWord) {
+    o_words[index] = word;
 }

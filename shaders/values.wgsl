@@ -6,10 +6,11 @@
 // Grid:      one workgroup per place(); splits outermost.
 // Twin:      cpu/naive.rs, values()
 //
-// Proof: query rows are clamped below q_len, keys are loaded only below key_span's end <= kv_len,
-// quads only below VALUE_QUADS; both tiles' indices are below their lengths as key < TILE_KEYS,
-// y < THREADS_Q, quad < COLUMN_QUADS. put() tests its row and quad. Loops rise by a constant to a
-// bound fixed before the loop. Barriers are under uniform conditions only.
+// Proof: query tokens are clamped below q_len, keys are loaded only below key_span's end <= keys of
+// the sequence, whose tokens lie below kv_len, quads only below VALUE_QUADS; both tiles' indices are
+// below their lengths as key < TILE_KEYS, y < THREADS_Q, quad < COLUMN_QUADS. put() tests its row and
+// quad. Loops rise by a constant to a bound fixed before the loop. Barriers are under uniform
+// conditions only.
 
 const QUERY_STRIDE = THREADS_Q + 1u;  // padded against bank conflicts
 
@@ -17,8 +18,9 @@ var<workgroup> p_tile: array<vec4<f32>, TILE_KEYS * QUERY_STRIDE>;
 var<workgroup> v_tile: array<vec4<f32>, TILE_KEYS * COLUMN_QUADS>;
 
 fn weight_at(here: Place, row: u32, key: u32) -> f32 {
-    let i = min(here.query + row, problem.q_len - 1u);
-    return bitcast<f32>(load_weight(row_start(problem.weights, here.batch, here.head, i) + key));
+    let token = min(here.sequence.first_query + here.query + row, problem.q_len - 1u);
+    let start = row_start(problem.weights, here.sequence.batch, here.head, token);
+    return bitcast<f32>(load_weight(start + here.sequence.first_key + key));
 }
 
 @compute @workgroup_size(THREADS_Q * THREADS_K)
@@ -33,11 +35,10 @@ fn values(
     }
     let here = place(group);
     let span = key_span(here);
-    let kv = kv_head(here.head);
     let x = local % THREADS_K;
     let y = local / THREADS_K;
 
-    // l is 1 but for rounding, 0 for a row without keys, and what a split adds up to for merge
+    // what a split adds up to: 0 tells `merge` that there is nothing
     var l = vec4(0.0);
     var o0: array<vec4<f32>, OUT_QUADS>;
     var o1: array<vec4<f32>, OUT_QUADS>;
@@ -65,7 +66,7 @@ fn values(
             let quad = here.column + at % COLUMN_QUADS;
             var v = vec4(0.0);
             if (j < span.y && quad < VALUE_QUADS) {
-                v = load_v(row_start(problem.v, here.batch, kv, j), quad);
+                v = load_v(key_row(problem.v, here, j), quad);
             }
             v_tile[at] = v;
         }

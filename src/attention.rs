@@ -200,6 +200,10 @@ impl Attention {
         &self.shared.limits
     }
 
+    pub(crate) fn has_f16(&self) -> bool {
+        self.shared.device.features().contains(wgpu::Features::SHADER_F16)
+    }
+
     pub(crate) fn loop_limit(&self) -> Option<u32> {
         self.shared.loop_limit
     }

@@ -7,6 +7,9 @@ use crate::scope::{Later, Now, Scope};
 use crate::uniform::{LengthsUniform, ProblemUniform};
 use crate::{Buffers, Error, Operand, Plan};
 
+/// Bytes that stand for an operand without elements.
+const NOTHING: u64 = 16;
+
 /// A plan bound to buffers, ready to be recorded any number of times, from any thread.
 #[derive(Clone, Debug)]
 pub struct Bound {
@@ -51,16 +54,19 @@ impl Bound {
     }
 
     /// From the next submit on, only the first `q_len` queries and `kv_len` keys of every
-    /// sequence exist; the shape's are capacities. Rows past `q_len` are written: O = 0,
+    /// sequence exist, if it is not shorter by itself; the shape's are capacities. Rows past `q_len` are written: O = 0,
     /// LSE = -inf. A bottom-right alignment follows the lengths.
     ///
     /// # Errors
     /// [`Error::Size`] past a capacity; [`Error::Align`] for a band without alignment if the
-    /// lengths differ. The queue of another device is a mistake that only that device
+    /// lengths differ; [`Error::Unexpected`] for packed sequences. The queue of another device is a mistake that only that device
     /// reports; of another [`wgpu::Instance`], wgpu's own panic.
     pub fn set_lengths(&self, queue: &wgpu::Queue, q_len: u32, kv_len: u32) -> Result<(), Error> {
         let problem = self.plan.problem();
         let shape = problem.shape();
+        if problem.sequences().is_some() {
+            return Err(Error::Unexpected { operand: Operand::QLens });
+        }
         for (what, got, most) in [("q_len", q_len, shape.q_len), ("kv_len", kv_len, shape.kv_len)] {
             if got > most {
                 return Err(Error::Size {
@@ -95,20 +101,25 @@ pub(crate) fn bind(
     let nothing = scope.run(device, || {
         device.create_buffer(&wgpu::BufferDescriptor {
             label: Some("wgpu-attention nothing"),
-            size: 16,
+            size: NOTHING,
             usage: wgpu::BufferUsages::STORAGE,
             mapped_at_creation: false,
         })
     })?;
     let range = |slot: Slot, step: usize| match slot {
-        Slot::Lengths => Range { buffer: &uniforms, offset: 0, size: 16 },
+        Slot::Lengths => {
+            let size = size_of::<LengthsUniform>() as u64;
+            Range { buffer: &uniforms, offset: 0, size }
+        }
         Slot::Problem => {
             let size = size_of::<ProblemUniform>() as u64;
             Range { buffer: &uniforms, offset: (1 + step as u64) * stride(inner), size }
         }
-        _ => {
-            storage(inner, buffers, slot).unwrap_or(Range { buffer: &nothing, offset: 0, size: 16 })
-        }
+        _ => storage(inner, buffers, slot).unwrap_or(Range {
+            buffer: &nothing,
+            offset: 0,
+            size: NOTHING,
+        }),
     };
     let dispatches = scope.run(device, || {
         let dispatch = |(at, step): (usize, &Step)| {
@@ -123,18 +134,16 @@ impl Plan {
     /// What this plan needs of the caller's buffers.
     fn needs(&self) -> Vec<Need> {
         let problem = self.problem();
-        let operands = match problem.is_arena() {
-            true => vec![Operand::Arena],
-            false => problem.operands(),
-        };
-        let need = |operand: Operand| {
-            let (bytes, written) = (4 * problem.elements(operand), operand.is_written());
-            Need { operand, bytes, written }
-        };
+        let mut operands = problem.operands();
+        if problem.is_arena() {
+            operands.retain(|&operand| operand == Operand::Tables);
+            operands.push(Operand::Arena);
+        }
+        let unit = |operand| problem.element_of(operand).bytes();
+        let need = |operand| Need::new(operand, problem.bytes(operand), unit(operand));
         let mut needs: Vec<Need> = operands.into_iter().map(need).collect();
         if self.scratch_bytes() > 0 {
-            let (operand, bytes) = (Operand::Scratch, self.scratch_bytes());
-            needs.push(Need { operand, bytes, written: true });
+            needs.push(Need::memory(Operand::Scratch, self.scratch_bytes()));
         }
         needs
     }
@@ -160,21 +169,32 @@ fn storage<'a>(inner: &Inner, buffers: &Buffers<'a>, slot: Slot) -> Option<Range
         };
         return Some(range).filter(|range| range.size > 0);
     }
-    let end = 4 * inner.problem.elements(operand);
-    let offset = 4 * u64::from(first_bound(inner, operand));
+    let end = inner.problem.bytes(operand);
+    let offset = first_bound(inner, operand);
     (end > offset).then(|| Range { buffer, offset, size: end - offset })
 }
 
-/// The element at which the binding begins that holds an operand.
-fn first_bound(inner: &Inner, operand: Operand) -> u32 {
+/// The byte at which the binding begins that holds an operand.
+fn first_bound(inner: &Inner, operand: Operand) -> u64 {
     let problem = &inner.problem;
-    let first = if problem.is_arena() {
-        let spans = problem.operands().into_iter().map(|o| problem.span(o));
-        spans.filter(|span| !span.is_empty()).map(|span| span.offset).min().unwrap_or(0)
-    } else {
-        problem.span(operand).offset
+    let first_byte = |o: Operand| {
+        let span = problem.span(o);
+        let byte = span.offset * u128::from(problem.element_of(o).bytes());
+        (!span.is_empty()).then(|| u64::try_from(byte).unwrap_or(u64::MAX))
     };
-    crate::buffers::first_bound(first, inner.attention.limits())
+    let first = if problem.is_arena() && operand != Operand::Tables {
+        let homes = problem.operands().into_iter().filter(|&o| o != Operand::Tables);
+        homes.filter_map(first_byte).min()
+    } else {
+        first_byte(operand)
+    };
+    crate::buffers::first_bound(first.unwrap_or(0), inner.attention.limits())
+}
+
+/// The same in elements of the operand's type.
+fn first_element(inner: &Inner, operand: Operand) -> u32 {
+    let unit = u64::from(inner.problem.element_of(operand).bytes());
+    (first_bound(inner, operand) / unit) as u32
 }
 
 fn stride(inner: &Inner) -> u64 {
@@ -183,7 +203,7 @@ fn stride(inner: &Inner) -> u64 {
 }
 
 pub(crate) fn owned_bytes(inner: &Inner) -> u64 {
-    (1 + inner.steps.len() as u64) * stride(inner) + 16
+    (1 + inner.steps.len() as u64) * stride(inner) + NOTHING
 }
 
 /// Lengths, then one problem a step.
@@ -194,7 +214,7 @@ fn uniform_bytes(inner: &Inner) -> Result<Vec<u8>, Error> {
     let mut bytes = bytemuck::bytes_of(&lengths).to_vec();
     for step in &inner.steps {
         bytes.resize(bytes.len().next_multiple_of(stride), 0);
-        let uniform = ProblemUniform::new(inner, step, |operand| first_bound(inner, operand))?;
+        let uniform = ProblemUniform::new(inner, step, |operand| first_element(inner, operand))?;
         bytes.extend_from_slice(bytemuck::bytes_of(&uniform));
     }
     Ok(bytes)

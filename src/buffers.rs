@@ -6,12 +6,18 @@ use crate::{Error, Operand};
 ///
 /// Operands lie in their buffers as the layouts say, offset included. Operands that are only read
 /// may share a buffer; whatever is written needs one of its own, or [`Buffers::arena`].
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 #[must_use]
 pub struct Buffers<'a> {
     given: [Option<&'a wgpu::Buffer>; Operand::ALL.len()],
     /// Bytes at the front of the scratch buffer that belong to someone else.
     pub(crate) scratch_base: u64,
+}
+
+impl Default for Buffers<'_> {
+    fn default() -> Self {
+        Buffers { given: [None; Operand::ALL.len()], scratch_base: 0 }
+    }
 }
 
 impl<'a> Buffers<'a> {
@@ -27,7 +33,7 @@ impl<'a> Buffers<'a> {
             .fold(Buffers::default(), |buffers, (operand, buffer)| buffers.with(operand, buffer))
     }
 
-    /// Everything but scratch in one buffer, for [`Problem::arena`](crate::Problem::arena).
+    /// Everything but scratch and tables in one buffer, for [`Problem::arena`](crate::Problem::arena).
     pub fn arena(arena: &'a wgpu::Buffer) -> Buffers<'a> {
         Buffers::default().with(Operand::Arena, arena)
     }
@@ -68,11 +74,10 @@ impl<'a> Buffers<'a> {
 
     fn check_one(
         &self,
-        &Need { operand, bytes, written }: &Need,
+        &Need { operand, bytes, unit, written }: &Need,
         buffer: &wgpu::Buffer,
         needs: &[Need],
     ) -> Result<(), Error> {
-        let unit = if operand.is_working_memory() { 1 } else { 4 };
         let base = if operand == Operand::Scratch { self.scratch_base } else { 0 };
         let (need, got) = (bytes / unit, buffer.size().saturating_sub(base) / unit);
         if got < need {
@@ -104,7 +109,20 @@ impl<'a> Buffers<'a> {
 pub(crate) struct Need {
     pub operand: Operand,
     pub bytes: u64,
+    /// Bytes of one element.
+    pub unit: u64,
     pub written: bool,
+}
+
+impl Need {
+    pub fn new(operand: Operand, bytes: u64, unit: u32) -> Need {
+        Need { operand, bytes, unit: unit.into(), written: operand.is_written() }
+    }
+
+    /// Memory that the work needs for itself.
+    pub fn memory(operand: Operand, bytes: u64) -> Need {
+        Need { operand, bytes, unit: 1, written: true }
+    }
 }
 
 /// A buffer's bound bytes.
@@ -124,10 +142,10 @@ impl Range<'_> {
     }
 }
 
-/// The element at which a binding begins: the first one used, rounded down to what a binding may
-/// begin at. So operands far into a large buffer can be bound.
-pub(crate) fn first_bound(first: u32, limits: &wgpu::Limits) -> u32 {
-    let alignment = limits.min_storage_buffer_offset_alignment.max(32) / 4;
+/// The byte at which a binding begins: the first one used, rounded down to what a binding may begin
+/// at. So operands far into a large buffer can be bound.
+pub(crate) fn first_bound(first: u64, limits: &wgpu::Limits) -> u64 {
+    let alignment = u64::from(limits.min_storage_buffer_offset_alignment.max(32));
     first / alignment * alignment
 }
 

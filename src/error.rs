@@ -1,6 +1,6 @@
 //! Every mistake a caller can make, as a value.
 
-use crate::Operand;
+use crate::{Element, Operand};
 
 /// What was wrong, what was needed and what was given.
 ///
@@ -34,12 +34,21 @@ pub enum Error {
     },
     /// A number that is not finite or has the wrong sign.
     Value {
-        /// `scale` or `softcap`.
+        /// `scale`, `softcap`, `slopes`, `sinks` or `shift`.
         what: &'static str,
         /// The rule it breaks.
         need: &'static str,
         /// The value given.
         got: f32,
+    },
+    /// A storage type that the operand cannot have.
+    Element {
+        /// The operand.
+        operand: Operand,
+        /// The rule it breaks.
+        need: &'static str,
+        /// The type given.
+        got: Element,
     },
     /// A layout that the operand cannot have.
     Stride {
@@ -50,7 +59,7 @@ pub enum Error {
         /// The stride given, in elements.
         got: u32,
     },
-    /// A bias shape that does not broadcast to `[batch, q_heads, q_len, kv_len]`.
+    /// A shape of a bias or mask that does not broadcast to `[batch, q_heads, q_len, kv_len]`.
     Broadcast {
         /// The operand.
         operand: Operand,
@@ -141,6 +150,9 @@ impl std::fmt::Display for Error {
                  got none with q_len = {q_len}, kv_len = {kv_len}"
             ),
             Error::Value { what, need, got } => write!(f, "{what}: need {need}, got {got}"),
+            Error::Element { operand, need, got } => {
+                write!(f, "{operand}: need {need}, got {got:?}")
+            }
             Error::Stride { operand, need, got } => {
                 write!(f, "{operand} layout: need {need}, got {got}")
             }

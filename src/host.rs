@@ -5,10 +5,10 @@ mod adapter;
 mod transfer;
 
 use crate::{
-    Attention, Choice, Error, Inputs, LayerInputs, LayerOutput, MultiHead, Operand, Output,
-    Problem, Projection, ProjectionInputs, Scalar,
+    Attention, Choice, Element, Error, Inputs, LayerInputs, LayerOutput, MultiHead, Operand,
+    Output, Problem, Projection, ProjectionInputs, Scalar,
 };
-use transfer::Resident;
+use transfer::{Resident, copy_rows};
 
 /// A device for host calls: slices in, vectors out.
 ///
@@ -135,28 +135,32 @@ impl Gpu {
     ) -> Result<Output<T>, Error> {
         problem.validate()?;
         inputs.check(problem)?;
-        let problem = problem.clone().separate();
-        let plan = self.attention.plan_async(&problem, choice).await?;
-        let mut output = Output::zeros(&problem);
+        let on_device = problem.on_device(T::ELEMENT, C::ELEMENT);
+        let plan = self.attention.plan_async(&on_device, choice).await?;
+        let mut output = Output::zeros(problem);
         if output.o.is_empty() {
             return Ok(output);
         }
-        let size = |operand| 4 * problem.elements(operand);
+        let size = |operand| on_device.bytes(operand);
         let mut resident = Resident::new(self);
         resident.input(Operand::Q, bytemuck::cast_slice(inputs.q), size(Operand::Q))?;
         resident.input(Operand::K, bytemuck::cast_slice(inputs.k), size(Operand::K))?;
         resident.input(Operand::V, bytemuck::cast_slice(inputs.v), size(Operand::V))?;
-        if let Some(bias) = inputs.bias {
-            resident.input(Operand::Bias, bytemuck::cast_slice(bias), size(Operand::Bias))?;
-        }
-        for operand in problem.operands().into_iter().filter(|o| o.is_written()) {
+        resident.extras(&on_device, problem, &inputs.extras)?;
+        for operand in on_device.operands().into_iter().filter(|o| o.is_written()) {
             resident.memory(operand, size(operand))?;
         }
         resident.memory(Operand::Scratch, plan.scratch_bytes())?;
         let bound = plan.bind_async(resident.ready().await?).await?;
-        let store = |operand, bytes: &[u8]| {
-            if let Some(part) = output.bytes_mut(operand) {
-                part.copy_from_slice(&bytes[..part.len()]);
+        let store = |operand, bytes: &[u8]| match operand {
+            // Rows of 16 bits may lie further apart there.
+            Operand::O if T::ELEMENT.bytes() == 2 => {
+                copy_rows(bytemuck::cast_slice(bytes), &on_device, &mut output.o, problem);
+            }
+            _ => {
+                if let Some(part) = output.bytes_mut(operand) {
+                    part.copy_from_slice(&bytes[..part.len()]);
+                }
             }
         };
         resident.run(|encoder| bound.encode_in(encoder), store).await?;
@@ -252,7 +256,10 @@ impl Gpu {
     ) -> Result<LayerOutput, Error> {
         layer.validate()?;
         inputs.check(layer)?;
-        let plan = self.attention.plan_multi_head_async(layer, choice).await?;
+        let problem = layer.problem();
+        let on_device = problem.on_device(Element::F32, Element::F32);
+        let plan = layer.clone().with_problem(on_device.clone());
+        let plan = self.attention.plan_multi_head_async(&plan, choice).await?;
         let mut output = LayerOutput::zeros(layer);
         if output.y.is_empty() {
             return Ok(output);
@@ -264,6 +271,7 @@ impl Gpu {
                 resident.input(operand, bytemuck::cast_slice(slice), size(operand))?;
             }
         }
+        resident.extras(&on_device, problem, &inputs.extras)?;
         for operand in layer.operands().into_iter().filter(|o| o.is_written()) {
             resident.memory(operand, size(operand))?;
         }

@@ -10,7 +10,7 @@ pub(crate) use loops::check_loops;
 pub use tile::Tile;
 pub(crate) use tile::{Blocks, check_workgroup};
 
-use crate::{Method, Operand, Problem};
+use crate::{Element, Method, Operand, Problem};
 
 /// What a kernel binds, by its number in group 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,6 +32,8 @@ pub(crate) enum Slot {
     B = 14,
     Residual = 15,
     Y = 16,
+    Mask = 17,
+    Tables = 18,
 }
 
 impl Slot {
@@ -42,6 +44,8 @@ impl Slot {
             | Slot::K
             | Slot::V
             | Slot::Bias
+            | Slot::Mask
+            | Slot::Tables
             | Slot::X
             | Slot::W
             | Slot::B
@@ -72,6 +76,8 @@ impl Slot {
             Operand::B => Slot::B,
             Operand::Residual => Slot::Residual,
             Operand::Y => Slot::Y,
+            Operand::Mask => Slot::Mask,
+            Operand::Tables => Slot::Tables,
             _ => return None,
         })
     }
@@ -110,6 +116,8 @@ pub(crate) struct Variant {
     pub splits: u32,
     /// Invocations of `softmax` and `merge`.
     pub row_threads: u32,
+    /// The device has the type f16.
+    pub native_f16: bool,
 }
 
 /// The text of a file in `shaders/`.
@@ -143,20 +151,27 @@ impl Kernel {
 
     /// Composes the module of this kernel for a problem.
     pub fn module(self, problem: &Problem, variant: &Variant) -> Module {
-        let files = vec![shader!("problem"), shader!("lengths_uniform"), shader!("score")];
-        let slots = vec![Slot::Problem, Slot::Lengths];
-        let mut parts = Parts { problem, files, slots };
+        let files = vec![shader!("problem"), shader!("weight")];
+        let native = variant.native_f16 && !problem.is_arena();
+        let mut parts = Parts { problem, native, files, slots: vec![Slot::Problem] };
         let blocks = &variant.blocks;
         let (threads, workgroup_bytes) = match self {
             Kernel::Scores => {
                 parts.tensors(&[Slot::Q, Slot::K]);
+                parts.sequences();
+                parts.final_score();
                 parts.bias();
+                parts.mask();
                 parts.scores(variant.scores_in);
                 (blocks.threads(), blocks.scores_bytes())
             }
             Kernel::Softmax => {
-                parts.slots.retain(|&slot| slot != Slot::Lengths);
-                parts.tensors(&[]);
+                // Rows of scores whatever Q, K and V are: their storage is the arena or none.
+                if problem.is_arena() {
+                    parts.tensors(&[]);
+                }
+                parts.tables(&[Operand::Sinks]);
+                parts.sinks();
                 parts.scores(variant.scores_in);
                 if variant.weights_in == variant.scores_in {
                     parts.files.push(shader!("weights_in_place"));
@@ -169,28 +184,42 @@ impl Kernel {
             Kernel::Values => {
                 parts.tensors(&[Slot::V]);
                 parts.weights(variant.weights_in);
-                parts.output(variant.splits > 1, false);
+                parts.output(variant);
                 (blocks.threads(), blocks.values_bytes())
             }
             Kernel::Flash => {
                 parts.tensors(&[Slot::Q, Slot::K, Slot::V]);
+                parts.final_score();
                 parts.bias();
-                parts.files.push(shader!("four_scores"));
-                parts.output(variant.splits > 1, true);
+                parts.mask();
+                parts.output(variant);
+                parts.files.push(shader!("fragment"));
+                parts.files.push(match blocks.tested {
+                    true => shader!("verdict_tested"),
+                    false => shader!("verdict_band"),
+                });
                 (blocks.threads(), blocks.flash_bytes())
             }
             Kernel::Merge => {
                 parts.tensors(&[]);
                 parts.file(shader!("scratch"), Slot::Scratch);
-                // `softmax` has already written the LSE of a staged plan.
-                parts.output(false, variant.method == Method::Flash);
+                parts.output(&Variant { splits: 1, ..*variant });
                 (variant.row_threads, 0)
             }
         };
         parts.files.push(self.text());
         parts.slots.sort_unstable();
         parts.slots.dedup();
-        let wgsl = prologue(problem, variant) + &parts.files.join("\n");
+        let mut seen = Vec::new();
+        parts.files.retain(|file| {
+            let new = !seen.contains(file);
+            seen.push(*file);
+            new
+        });
+        let files = parts.files.join("\n");
+        // Not even a device that has the type may see its name without this line.
+        let enable = if files.contains("<f16>") { "enable f16;\n" } else { "" };
+        let wgsl = enable.to_string() + &prologue(problem, variant) + &files;
         Module { name: self.name(), wgsl, slots: parts.slots, threads, workgroup_bytes }
     }
 }
@@ -198,6 +227,7 @@ impl Kernel {
 /// The files and slots of a module in the making.
 struct Parts<'a> {
     problem: &'a Problem,
+    native: bool,
     files: Vec<&'static str>,
     slots: Vec<Slot>,
 }
@@ -218,12 +248,40 @@ impl Parts<'_> {
     }
 
     fn tensors(&mut self, used: &[Slot]) {
+        let elements = [Operand::Q, Operand::K].map(|operand| self.problem.element_of(operand));
+        for element in elements {
+            match element {
+                Element::F32 => {}
+                Element::F16 if self.native => {}
+                Element::F16 => self.files.push(shader!("element_f16")),
+                Element::Bf16 => self.files.push(shader!("element_bf16")),
+            }
+        }
+        let [queries, keys] = elements;
+        let native = self.native;
+        self.files.push(match queries {
+            Element::F32 => shader!("queries_f32"),
+            Element::F16 if native => shader!("queries_native"),
+            Element::F16 => shader!("queries_f16"),
+            Element::Bf16 => shader!("queries_bf16"),
+        });
+        self.files.push(match keys {
+            Element::F32 => shader!("keys_f32"),
+            Element::F16 if native => shader!("keys_native"),
+            Element::F16 => shader!("keys_f16"),
+            Element::Bf16 => shader!("keys_bf16"),
+        });
+        let scatter = match queries {
+            Element::F32 => shader!("scatter_words"),
+            Element::F16 if native => shader!("scatter_words"),
+            _ => shader!("scatter_pairs"),
+        };
         if self.problem.is_arena() {
-            self.files.extend([shader!("storage_arena"), shader!("gather")]);
+            self.files.extend([shader!("storage_arena"), shader!("gather"), scatter]);
         } else if self.problem.is_quads() {
             self.files.push(shader!("storage_quads"));
         } else {
-            self.files.extend([shader!("storage_words"), shader!("gather")]);
+            self.files.extend([shader!("storage_words"), shader!("gather"), scatter]);
         }
         let own = |&slot: &Slot| if self.problem.is_arena() { Slot::Arena } else { slot };
         self.slots.extend(used.iter().map(own));
@@ -235,6 +293,49 @@ impl Parts<'_> {
         } else {
             self.files.push(shader!("bias_none"));
         }
+    }
+
+    fn mask(&mut self) {
+        if self.problem.has_mask() {
+            self.place(Operand::Mask, Slot::Mask, shader!("mask_buffer"), shader!("mask_arena"));
+        } else {
+            self.files.push(shader!("mask_none"));
+        }
+    }
+
+    /// The buffer of small operands, if the kernel needs one of these.
+    fn tables(&mut self, needed: &[Operand]) {
+        if needed.iter().any(|&operand| self.problem.has_table(operand)) {
+            self.file(shader!("tables"), Slot::Tables);
+        }
+    }
+
+    fn sequences(&mut self) {
+        self.tables(&[Operand::QLens, Operand::KvLens, Operand::CuSeqlensQ]);
+        self.file(shader!("lengths"), Slot::Lengths);
+        self.files.push(if self.problem.sequences().is_some() {
+            shader!("sequences_packed")
+        } else if self.problem.has_lengths() {
+            shader!("sequences_lens")
+        } else {
+            shader!("sequences_same")
+        });
+    }
+
+    fn final_score(&mut self) {
+        self.tables(&[Operand::Slopes]);
+        self.files.push(match self.problem.has_table(Operand::Slopes) {
+            true => shader!("alibi_tables"),
+            false => shader!("alibi_none"),
+        });
+        self.files.push(shader!("score"));
+    }
+
+    fn sinks(&mut self) {
+        self.files.push(match self.problem.has_table(Operand::Sinks) {
+            true => shader!("sinks_tables"),
+            false => shader!("sinks_none"),
+        });
     }
 
     fn lse(&mut self, wanted: bool) {
@@ -253,15 +354,25 @@ impl Parts<'_> {
         self.place(home, Slot::Weights, shader!("weights_buffer"), shader!("weights_arena"));
     }
 
-    fn output(&mut self, partial: bool, lse: bool) {
+    /// Where a workgroup's rows go: to scratch if others have more of their keys.
+    fn output(&mut self, variant: &Variant) {
+        self.sequences();
         self.files.push(shader!("place"));
-        if partial {
+        if variant.splits > 1 {
             self.file(shader!("scratch"), Slot::Scratch);
             self.files.push(shader!("output_partial"));
-        } else {
-            self.lse(lse);
-            let slot = if self.problem.is_arena() { Slot::Arena } else { Slot::O };
-            self.file(shader!("output_final"), slot);
+            return;
+        }
+        let slot = if self.problem.is_arena() { Slot::Arena } else { Slot::O };
+        match variant.method {
+            // `softmax` has already written the LSE.
+            Method::Staged => self.file(shader!("output_mixed"), slot),
+            Method::Flash => {
+                self.tables(&[Operand::Sinks]);
+                self.sinks();
+                self.lse(true);
+                self.file(shader!("output_final"), slot);
+            }
         }
     }
 }

@@ -49,6 +49,10 @@
 //! | kv head | a head of K and V; several query heads may share one (grouped heads) |
 //! | LSE | natural logarithm of the sum of exp(s) over a row's allowed keys |
 //! | bias | a number added to each score; -inf excludes the key |
+//! | mask | true: the query may attend to the key |
+//! | slope | ALiBi: how much a score falls with each token of distance |
+//! | sink | a logit that joins a head's softmax and has no value |
+//! | packed | sequences one after another, told apart by their bounds (cu_seqlens) |
 //! | band | which keys a query may see around its own position; causal: none after it |
 //! | softcap | s = c tanh(s / c): keeps scores within -c .. c |
 //! | quad | four consecutive elements of a row |
@@ -82,6 +86,8 @@ pub use bind::Bound;
 pub use buffers::Buffers;
 pub use describe::{Description, Dispatch};
 pub use error::Error;
+/// The version of `half` whose numbers host calls take.
+pub use half;
 #[cfg(feature = "host")]
 pub use host::Gpu;
 pub use kernel::Tile;
@@ -91,7 +97,7 @@ pub use problem::{
     Align, Band, BiasLayout, Element, Group, Layout, Operand, Outputs, Problem, Shape,
 };
 pub use project::{Projection, ProjectionBound, ProjectionPlan, Rows};
-pub use tensors::{Inputs, LayerInputs, LayerOutput, Output, ProjectionInputs, Scalar};
+pub use tensors::{Extras, Inputs, LayerInputs, LayerOutput, Output, ProjectionInputs, Scalar};
 /// The version of wgpu whose devices and buffers this crate takes.
 pub use wgpu;
 

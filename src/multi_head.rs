@@ -3,7 +3,7 @@
 mod plan;
 
 use crate::problem::Layout;
-use crate::{Error, Operand, Problem, Projection, Rows, Shape};
+use crate::{Element, Error, Operand, Problem, Projection, Rows, Shape};
 pub use plan::{MultiHeadBound, MultiHeadPlan};
 
 /// y = concat over heads of attention(x W_Q, c W_K, c W_V) W_O, with c = x (self-attention) or a
@@ -62,11 +62,17 @@ impl MultiHead {
         &self.problem
     }
 
+    #[cfg(feature = "host")]
+    pub(crate) fn with_problem(self, problem: Problem) -> MultiHead {
+        MultiHead { problem, ..self }
+    }
+
     /// Checks every rule that needs no data and no device.
     ///
     /// # Errors
     /// As [`Problem::validate`]; [`Error::Size`] for `d_model`, `context_dim` or products;
     /// [`Error::Unexpected`] for a layout of Q, K, V or O or an arena, which the layer decides;
+    /// [`Error::Element`] for types other than f32;
     /// [`Error::Size`] also for self-attention with other lengths of queries and keys.
     pub fn validate(&self) -> Result<(), Error> {
         for (what, got) in [("d_model", self.d_model), ("context_dim", self.context_dim())] {
@@ -81,6 +87,12 @@ impl MultiHead {
             return Err(Error::Unexpected { operand });
         }
         self.problem.validate()?;
+        for (operand, element) in [Operand::Q, Operand::K].map(|o| (o, self.problem.element_of(o)))
+        {
+            if element != Element::F32 {
+                return Err(Error::Element { operand, need: "f32 in a layer", got: element });
+            }
+        }
         let shape = self.problem.shape();
         if self.context_dim.is_none() && shape.q_len != shape.kv_len {
             let need = "q_len, as keys come from the same tokens unless there is a context";
@@ -106,9 +118,7 @@ impl MultiHead {
             Operand::Bk => of(1, Operand::B),
             Operand::Bv => of(2, Operand::B),
             Operand::Bo => of(3, Operand::B),
-            Operand::Bias | Operand::Lse | Operand::Scores | Operand::Weights => {
-                self.problem.elements(operand)
-            }
+            _ if ATTENTION.contains(&operand) => self.problem.elements(operand),
             _ => 0,
         }
     }
@@ -122,9 +132,8 @@ impl MultiHead {
         if self.biases {
             all.extend([Operand::Bq, Operand::Bk, Operand::Bv, Operand::Bo]);
         }
-        let attention = [Operand::Bias, Operand::Lse, Operand::Scores, Operand::Weights];
         let has = self.problem.operands();
-        all.extend(attention.into_iter().filter(|operand| has.contains(operand)));
+        all.extend(ATTENTION.into_iter().filter(|operand| has.contains(operand)));
         all
     }
 
@@ -191,6 +200,16 @@ impl MultiHead {
         Ok(Stages { projections, problem, projected_bytes, mixed_bytes })
     }
 }
+
+/// Operands of the attention that are the layer's own.
+const ATTENTION: [Operand; 6] = [
+    Operand::Bias,
+    Operand::Mask,
+    Operand::Tables,
+    Operand::Lse,
+    Operand::Scores,
+    Operand::Weights,
+];
 
 /// A projection's error, with the layer's own names: its caller knows no w, but a w_q.
 fn in_stage(error: Error, stage: usize) -> Error {

@@ -60,6 +60,8 @@ impl Plan {
         scope: &mut impl Scope,
     ) -> Result<Plan, Error> {
         problem.validate()?;
+        problem.check_packed_output()?;
+        problem.mask_bits()?;
         let method = method(problem, choice)?;
         let limits = attention.limits();
         check_bindings(problem, limits)?;
@@ -84,7 +86,9 @@ impl Plan {
         let outputs = problem.outputs();
         let weights_in = if outputs.weights { Operand::Weights } else { Operand::Scratch };
         let scores_in = if outputs.scores { Operand::Scores } else { weights_in };
-        let variant = Variant { method, blocks, scores_in, weights_in, splits, row_threads };
+        let native_f16 = attention.has_f16();
+        let variant =
+            Variant { method, blocks, scores_in, weights_in, splits, row_threads, native_f16 };
 
         let mut inner = Inner {
             attention: attention.clone(),
@@ -130,7 +134,7 @@ impl Inner {
         let shape = self.problem.shape;
         let tile = blocks.tile();
         let rows = u64::from(shape.batch) * u64::from(shape.q_heads);
-        let row_tiles = rows * u64::from(shape.q_len.div_ceil(tile.queries));
+        let row_tiles = rows * u64::from(self.query_tiles());
         if self.method == Method::Staged {
             blocks.check_stages(&self.problem, row_threads, self.attention.loop_limit())?;
             if self.variant.weights_in == Operand::Scratch {
@@ -143,9 +147,11 @@ impl Inner {
                 }
                 self.scratch[0] = bytes;
             }
-            let key_tiles = u64::from(shape.kv_len.div_ceil(tile.keys));
+            // The matrix of all tokens, packed sequences or not.
+            let tiles = [(shape.q_len, tile.queries), (shape.kv_len, tile.keys)];
+            let [down, across] = tiles.map(|(tokens, tile)| u64::from(tokens.div_ceil(tile)));
             let scores = self.pipeline(Kernel::Scores, scope)?;
-            self.add(&scores, 0, 1, row_tiles * key_tiles)?;
+            self.add(&scores, 0, 1, rows * down * across)?;
             let softmax = self.pipeline(Kernel::Softmax, scope)?;
             self.add(&softmax, 0, 1, rows * u64::from(shape.q_len))?;
         }
@@ -164,7 +170,7 @@ impl Inner {
             return Ok(());
         }
         // Rounds of as many tiles as their partial results find room for.
-        blocks.check_merge(splits, row_threads, self.attention.loop_limit())?;
+        blocks.check_merge(&self.problem, splits, row_threads, self.attention.loop_limit())?;
         let record = u64::from(tile.queries) * u64::from(blocks.column_quads() + 1) * 16;
         let tile_bytes = u64::from(splits) * record;
         check_binding("partial results of one tile", tile_bytes, &limits)?;
@@ -183,6 +189,15 @@ impl Inner {
             self.add(&merge, first, tiles, tiles)?;
         }
         Ok(())
+    }
+
+    /// Query tiles of one head. Each packed sequence begins one of its own, wherever it begins.
+    pub fn query_tiles(&self) -> u32 {
+        let (q_len, queries) = (self.problem.shape.q_len, self.variant.blocks.tile().queries);
+        match self.problem.sequences() {
+            Some(sequences) => q_len / queries + sequences + 1,
+            None => q_len.div_ceil(queries),
+        }
     }
 
     fn pipeline(&self, kernel: Kernel, scope: &mut impl Scope) -> Result<Arc<Pipeline>, Error> {

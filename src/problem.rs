@@ -30,7 +30,12 @@ pub struct Problem {
     elements: [Element; 2],
     /// Of Q, K, V, O, LSE, scores, weights, in that order; `None` is contiguous.
     layouts: [Option<Layout>; 7],
-    bias: Option<Bias>,
+    bias: Option<Broadcast>,
+    mask: Option<Broadcast>,
+    /// Which of [`Operand::TABLES`] there are, without packed sequences' own.
+    tables: [bool; 6],
+    /// Packed sequences.
+    sequences: Option<u32>,
     outputs: Outputs,
     arena: bool,
     /// An operand that was given a layout it cannot have, for `validate` to report.
@@ -38,7 +43,7 @@ pub struct Problem {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Bias {
+pub(crate) enum Broadcast {
     Strides(BiasLayout),
     Shape(Vec<u32>),
 }
@@ -65,6 +70,9 @@ impl Problem {
             elements: [Element::F32; 2],
             layouts: [None; 7],
             bias: None,
+            mask: None,
+            tables: [false; 6],
+            sequences: None,
             outputs: Outputs { lse: false, scores: false, weights: false },
             arena: false,
             misplaced: None,
@@ -82,7 +90,7 @@ impl Problem {
         Problem { band, ..self }
     }
 
-    /// How query and key positions align. Only a band uses it.
+    /// How query and key positions align. Only a band and ALiBi use it.
     pub fn align(self, align: Align) -> Problem {
         Problem { align: Some(align), ..self }
     }
@@ -117,13 +125,92 @@ impl Problem {
 
     /// An additive bias with these strides.
     pub fn bias(self, layout: BiasLayout) -> Problem {
-        Problem { bias: Some(Bias::Strides(layout)), ..self }
+        Problem { bias: Some(Broadcast::Strides(layout)), ..self }
     }
 
     /// A contiguous additive bias of this shape, broadcast from the right to
     /// `[batch, q_heads, q_len, kv_len]`: `&[nk]`, `&[nq, nk]`, `&[b, 1, 1, nk]`, ...
     pub fn bias_shape(self, shape: &[u32]) -> Problem {
-        Problem { bias: Some(Bias::Shape(shape.to_vec())), ..self }
+        Problem { bias: Some(Broadcast::Shape(shape.to_vec())), ..self }
+    }
+
+    /// A boolean mask with these strides: true, or a bit that is set, means "may attend".
+    pub fn mask(self, layout: BiasLayout) -> Problem {
+        Problem { mask: Some(Broadcast::Strides(layout)), ..self }
+    }
+
+    /// A contiguous boolean mask of this shape, broadcast as [`Problem::bias_shape`]. In a GPU
+    /// buffer each row of keys is filled up to a whole number of words.
+    pub fn mask_shape(self, shape: &[u32]) -> Problem {
+        Problem { mask: Some(Broadcast::Shape(shape.to_vec())), ..self }
+    }
+
+    /// Only the first q_lens\[b\] queries of batch entry b exist; q_len is their capacity. Rows past
+    /// it are written: O = 0, LSE = -inf.
+    pub fn q_lens(self) -> Problem {
+        self.with_table(Operand::QLens)
+    }
+
+    /// Only the first kv_lens\[b\] keys of batch entry b exist; kv_len is their capacity.
+    pub fn kv_lens(self) -> Problem {
+        self.with_table(Operand::KvLens)
+    }
+
+    /// s -= slope_h * |i + shift - j| before the bias ("Train Short, Test Long", Press et al.,
+    /// 2022), with one slope a query head. Needs [`Problem::align`] when q_len != kv_len.
+    pub fn alibi(self) -> Problem {
+        self.with_table(Operand::Slopes)
+    }
+
+    /// One learned logit a query head takes part in the softmax and has no value: weights sum to
+    /// less than 1. The LSE is without it.
+    pub fn sinks(self) -> Problem {
+        self.with_table(Operand::Sinks)
+    }
+
+    /// So many sequences one after another in one batch entry: sequence s owns the queries
+    /// cu_seqlens_q\[s\] .. cu_seqlens_q\[s + 1\] and the keys likewise, and sees only its own;
+    /// q_len and kv_len are the totals' capacities. Band, alignment and ALiBi count within a
+    /// sequence; bias, mask, scores and weights have all tokens of all sequences on their axes.
+    /// Queries past the last sequence are written: O = 0, LSE = -inf.
+    pub fn packed(self, sequences: u32) -> Problem {
+        Problem { sequences: Some(sequences), ..self }
+    }
+
+    fn with_table(mut self, operand: Operand) -> Problem {
+        if let Some(at) = Operand::TABLES.iter().position(|&o| o == operand) {
+            self.tables[at] = true;
+        }
+        self
+    }
+
+    /// Where a small operand lies in [`Operand::Tables`], in elements; `None` if this problem does
+    /// not have it.
+    pub fn table(&self, operand: Operand) -> Option<std::ops::Range<u64>> {
+        let mut start = 0;
+        for of in Operand::TABLES {
+            let end = start + self.table_elements(of);
+            if of == operand {
+                return self.has_table(of).then_some(start..end);
+            }
+            start = end;
+        }
+        None
+    }
+
+    pub(crate) fn has_table(&self, operand: Operand) -> bool {
+        let packed = matches!(operand, Operand::CuSeqlensQ | Operand::CuSeqlensKv);
+        let at = Operand::TABLES.iter().position(|&o| o == operand);
+        at.is_some_and(|at| self.tables[at]) || (packed && self.sequences.is_some())
+    }
+
+    fn table_elements(&self, operand: Operand) -> u64 {
+        match operand {
+            _ if !self.has_table(operand) => 0,
+            Operand::QLens | Operand::KvLens => self.shape.batch.into(),
+            Operand::Slopes | Operand::Sinks => self.shape.q_heads.into(),
+            _ => u64::from(self.sequences.unwrap_or(0)) + 1,
+        }
     }
 
     /// Also compute LSE.
@@ -144,17 +231,11 @@ impl Problem {
         self
     }
 
-    /// All operands but scratch lie in one buffer, at their layouts' offsets; any of them may be
-    /// packed or interleaved as long as nothing written overlaps anything else, which `validate`
+    /// All operands but scratch and tables lie in one buffer, at their layouts' offsets, each in
+    /// elements of its own type; any of them may be packed or interleaved as long as nothing written overlaps anything else, which `validate`
     /// checks. Host calls take slices all the same, each of which may be the whole arena.
     pub fn arena(self) -> Problem {
         Problem { arena: true, ..self }
-    }
-
-    /// Each operand in memory of its own: what host calls use.
-    #[cfg(feature = "host")]
-    pub(crate) fn separate(self) -> Problem {
-        Problem { arena: false, ..self }
     }
 
     /// The sizes.
@@ -167,15 +248,36 @@ impl Problem {
         self.outputs
     }
 
-    /// Elements an operand's buffer or slice must have, its layout's offset included; 0 for an
-    /// operand that this problem does not have, and for scratch, which is the plan's.
+    /// Elements an operand's buffer must have, its layout's offset included: numbers of its type,
+    /// u32 words of a mask, tables and arena. 0 for an operand that this problem does not have,
+    /// and for scratch, which is the plan's. What lies in [`Operand::Tables`] counts by itself.
     pub fn elements(&self, operand: Operand) -> u64 {
         let of = |o: Operand| u64::try_from(self.span(o).end()).unwrap_or(u64::MAX);
         match operand {
-            Operand::Scratch => 0,
-            Operand::Arena if self.arena => self.operands().into_iter().map(of).max().unwrap_or(0),
+            Operand::Tables => Operand::TABLES.into_iter().map(|o| self.table_elements(o)).sum(),
+            _ if Operand::TABLES.contains(&operand) => self.table_elements(operand),
+            Operand::Arena if self.arena => {
+                let homes = self.operands().into_iter().filter(|&o| o != Operand::Tables);
+                homes.map(|o| self.bytes(o).div_ceil(4)).max().unwrap_or(0)
+            }
             _ if self.operands().contains(&operand) => of(operand),
             _ => 0,
+        }
+    }
+
+    /// Bytes an operand's buffer must have: [`Problem::elements`] times the size of one, rounded up
+    /// to whole words.
+    pub fn bytes(&self, operand: Operand) -> u64 {
+        let unit = u64::from(self.element_of(operand).bytes());
+        self.elements(operand).saturating_mul(unit).div_ceil(4).saturating_mul(4)
+    }
+
+    /// The storage type of an operand; words count as f32.
+    pub(crate) fn element_of(&self, operand: Operand) -> Element {
+        match operand {
+            Operand::Q | Operand::O => self.elements[Group::Queries as usize],
+            Operand::K | Operand::V => self.elements[Group::Keys as usize],
+            _ => Element::F32,
         }
     }
 
@@ -184,6 +286,8 @@ impl Problem {
         let mut all = vec![Operand::Q, Operand::K, Operand::V, Operand::O];
         let optional = [
             (self.bias.is_some(), Operand::Bias),
+            (self.mask.is_some(), Operand::Mask),
+            (Operand::TABLES.into_iter().any(|o| self.has_table(o)), Operand::Tables),
             (self.outputs.lse, Operand::Lse),
             (self.outputs.scores, Operand::Scores),
             (self.outputs.weights, Operand::Weights),
@@ -195,7 +299,8 @@ impl Problem {
     /// True if a host slice may be longer than what the layout uses.
     pub(crate) fn has_own_layout(&self, operand: Operand) -> bool {
         match operand {
-            Operand::Bias => matches!(self.bias, Some(Bias::Strides(_))),
+            Operand::Bias => matches!(self.bias, Some(Broadcast::Strides(_))),
+            Operand::Mask => matches!(self.mask, Some(Broadcast::Strides(_))),
             _ => LAID_OUT
                 .iter()
                 .position(|&o| o == operand)
@@ -209,6 +314,15 @@ impl Problem {
 
     pub(crate) fn has_bias(&self) -> bool {
         self.bias.is_some()
+    }
+
+    pub(crate) fn has_mask(&self) -> bool {
+        self.mask.is_some()
+    }
+
+    /// Packed sequences, if this problem has such.
+    pub(crate) fn sequences(&self) -> Option<u32> {
+        self.sequences
     }
 
     pub(crate) fn softcap_value(&self) -> f32 {

@@ -125,7 +125,12 @@ impl Projection {
     fn span(&self, operand: Operand) -> Span {
         let (rows, inner) = self.counts(operand);
         let Rows { offset, stride } = self.rows_of(operand);
-        Span { operand, offset, axes: [(1, 0), (1, 0), (rows, stride.into()), (inner, 1)] }
+        let offset = offset.into();
+        Span {
+            operand,
+            offset,
+            axes: [(1, 0), (1, 0), (rows.into(), stride.into()), (inner.into(), 1)],
+        }
     }
 
     fn is_quads(&self) -> bool {

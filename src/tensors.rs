@@ -1,30 +1,13 @@
 //! Host slices in, host vectors out: the signature that the CPU reference and the GPU share.
 
+mod extras;
+mod scalar;
+
+pub use extras::Extras;
+use extras::builders;
+pub use scalar::Scalar;
+
 use crate::{Error, MultiHead, Operand, Problem, Projection};
-
-/// A number as it is stored in host memory.
-///
-/// Sealed: a storage type needs kernels.
-pub trait Scalar: bytemuck::Pod + Send + Sync + private::Sealed {
-    /// The exact value.
-    fn to_f64(self) -> f64;
-    /// The nearest value of this type.
-    fn from_f64(x: f64) -> Self;
-}
-
-mod private {
-    pub trait Sealed {}
-    impl Sealed for f32 {}
-}
-
-impl Scalar for f32 {
-    fn to_f64(self) -> f64 {
-        self.into()
-    }
-    fn from_f64(x: f64) -> f32 {
-        x as f32
-    }
-}
 
 /// The tensors of one call, laid out as the problem says.
 ///
@@ -38,33 +21,29 @@ pub struct Inputs<'a, T = f32, C = T> {
     pub k: &'a [C],
     /// Values, `[batch, kv_heads, kv_len, value_dim]`.
     pub v: &'a [C],
-    /// Additive bias, broadcast to `[batch, q_heads, q_len, kv_len]`.
-    pub bias: Option<&'a [f32]>,
+    /// Bias, mask, lengths and what else the problem has.
+    pub extras: Extras<'a>,
 }
 
 impl<'a, T, C> Inputs<'a, T, C> {
     /// Q, K and V, nothing else.
     pub const fn new(q: &'a [T], k: &'a [C], v: &'a [C]) -> Self {
-        Inputs { q, k, v, bias: None }
+        Inputs { q, k, v, extras: Extras::NONE }
     }
 
-    /// The same with an additive bias.
-    #[must_use]
-    pub const fn bias(self, bias: &'a [f32]) -> Self {
-        Inputs { bias: Some(bias), ..self }
-    }
+    builders!(extras.);
 
     pub(crate) fn check(&self, problem: &Problem) -> Result<(), Error> {
         let given = [
             (Operand::Q, Some(self.q.len())),
             (Operand::K, Some(self.k.len())),
             (Operand::V, Some(self.v.len())),
-            (Operand::Bias, self.bias.map(<[f32]>::len)),
         ];
-        let needed = problem.operands();
+        let needed = [Operand::Q, Operand::K, Operand::V];
         check_lengths(&given, &needed, |operand| {
             (problem.slice_elements(operand), problem.has_own_layout(operand))
-        })
+        })?;
+        self.extras.check(problem)
     }
 }
 
@@ -192,14 +171,14 @@ pub struct LayerInputs<'a> {
     pub weights: [&'a [f32]; 4],
     /// b_Q, b_K, b_V, b_O.
     pub biases: Option<[&'a [f32]; 4]>,
-    /// Additive attention bias, broadcast to `[batch, q_heads, q_len, kv_len]`.
-    pub bias: Option<&'a [f32]>,
+    /// The attention's bias, mask, lengths and what else it has.
+    pub extras: Extras<'a>,
 }
 
 impl<'a> LayerInputs<'a> {
     /// x and W_Q, W_K, W_V, W_O, nothing else.
     pub const fn new(x: &'a [f32], weights: [&'a [f32]; 4]) -> Self {
-        LayerInputs { x, context: None, weights, biases: None, bias: None }
+        LayerInputs { x, context: None, weights, biases: None, extras: Extras::NONE }
     }
 
     /// The same with a context.
@@ -214,20 +193,15 @@ impl<'a> LayerInputs<'a> {
         LayerInputs { biases: Some(biases), ..self }
     }
 
-    /// The same with an additive attention bias.
-    #[must_use]
-    pub const fn bias(self, bias: &'a [f32]) -> Self {
-        LayerInputs { bias: Some(bias), ..self }
-    }
+    builders!(extras.);
 
-    /// Operands and slices.
+    /// Operands and slices, without the extras.
     pub(crate) fn given(&self) -> Vec<(Operand, Option<&'a [f32]>)> {
         let weights = [Operand::Wq, Operand::Wk, Operand::Wv, Operand::Wo];
         let biases = [Operand::Bq, Operand::Bk, Operand::Bv, Operand::Bo];
         let mut given = vec![(Operand::X, Some(self.x)), (Operand::Context, self.context)];
         given.extend(weights.into_iter().zip(self.weights.map(Some)));
         given.extend((0..4).map(|at| (biases[at], self.biases.map(|b| b[at]))));
-        given.push((Operand::Bias, self.bias));
         given
     }
 
@@ -235,13 +209,8 @@ impl<'a> LayerInputs<'a> {
         let lengths =
             |(operand, slice): (Operand, Option<&[f32]>)| (operand, slice.map(<[f32]>::len));
         let given: Vec<_> = self.given().into_iter().map(lengths).collect();
-        check_lengths(&given, &layer.operands(), |operand| {
-            let length = match operand {
-                Operand::Bias => layer.problem().slice_elements(operand),
-                _ => layer.elements(operand),
-            };
-            (length, layer.problem().has_own_layout(operand))
-        })
+        check_lengths(&given, &layer.operands(), |operand| (layer.elements(operand), false))?;
+        self.extras.check(layer.problem())
     }
 }
 

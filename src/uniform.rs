@@ -1,4 +1,4 @@
-//! The uniform structs of `problem.wgsl` and `lengths_uniform.wgsl`, as Rust lays them out.
+//! The uniform structs of `problem.wgsl` and `lengths.wgsl`, as Rust lays them out.
 
 use crate::plan::{Inner, Step};
 use crate::problem::Layout;
@@ -14,9 +14,11 @@ pub(crate) struct ProblemUniform {
     pub o: Strides,
     pub lse: Strides,
     pub bias: Strides,
+    pub mask: Strides,
     pub scores: Strides,
     pub weights: Strides,
     pub bias_key: u32,
+    pub mask_key: u32,
     pub q_heads: u32,
     pub group_heads: u32,
     pub q_len: u32,
@@ -29,6 +31,13 @@ pub(crate) struct ProblemUniform {
     pub split_keys: u32,
     pub splits: u32,
     pub groups: u32,
+    pub sequences: u32,
+    pub q_lens: u32,
+    pub kv_lens: u32,
+    pub cu_seqlens_q: u32,
+    pub cu_seqlens_kv: u32,
+    pub slopes: u32,
+    pub sinks: u32,
 }
 
 /// `Strides` of problem.wgsl, in elements.
@@ -41,7 +50,7 @@ pub(crate) struct Strides {
     pub token: u32,
 }
 
-/// `Lengths` of lengths_uniform.wgsl.
+/// `Lengths` of lengths.wgsl.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
 pub(crate) struct LengthsUniform {
@@ -49,6 +58,8 @@ pub(crate) struct LengthsUniform {
     pub key_count: u32,
     pub band_low: i32,
     pub band_high: i32,
+    pub shift: i32,
+    pub relative: u32,
 }
 
 impl ProblemUniform {
@@ -75,6 +86,15 @@ impl ProblemUniform {
             head: b.head,
             token: b.query,
         });
+        let mask = problem.mask_bits()?.filter(|_| problem.elements(Operand::Mask) > 0);
+        let mask_strides = mask.map_or(Strides::default(), |m| Strides {
+            offset: m.offset / 32 - first_bound(Operand::Mask),
+            batch: m.batch / 32,
+            head: m.head / 32,
+            token: m.query / 32,
+        });
+        let table =
+            |operand: Operand| problem.table(operand).map_or(NOWHERE, |range| range.start as u32);
         Ok(ProblemUniform {
             q: strides(Operand::Q),
             k: strides(Operand::K),
@@ -82,9 +102,11 @@ impl ProblemUniform {
             o: strides(Operand::O),
             lse: strides(Operand::Lse),
             bias: bias_strides,
+            mask: mask_strides,
             scores: strides(inner.variant.scores_in),
             weights: strides(inner.variant.weights_in),
             bias_key: bias.map_or(0, |b| b.key),
+            mask_key: mask.map_or(0, |m| m.key),
             q_heads: shape.q_heads,
             group_heads: shape.q_heads / shape.kv_heads,
             q_len: shape.q_len,
@@ -95,20 +117,37 @@ impl ProblemUniform {
                 0.0 => 0.0,
                 softcap => softcap.max(f32::MIN_POSITIVE),
             },
-            query_tiles: shape.q_len.div_ceil(inner.variant.blocks.tile().queries),
+            query_tiles: inner.query_tiles(),
             first_tile: step.first_tile,
             tiles: step.tiles,
             split_keys: inner.split_keys,
             splits: inner.variant.splits,
             groups: step.groups,
+            sequences: problem.sequences().unwrap_or(0),
+            q_lens: table(Operand::QLens),
+            kv_lens: table(Operand::KvLens),
+            cu_seqlens_q: table(Operand::CuSeqlensQ),
+            cu_seqlens_kv: table(Operand::CuSeqlensKv),
+            slopes: table(Operand::Slopes),
+            sinks: table(Operand::Sinks),
         })
     }
 }
 
+/// `NOWHERE` of sequences_lens.wgsl.
+const NOWHERE: u32 = u32::MAX;
+
+/// `FURTHEST` of lengths.wgsl.
+const FURTHEST: i32 = 1 << 30;
+
 impl LengthsUniform {
     pub fn new(problem: &Problem, q_len: u32, kv_len: u32) -> Result<Self, Error> {
-        let (band_low, band_high) = problem.band_limits(q_len, kv_len)?;
-        Ok(LengthsUniform { query_count: q_len, key_count: kv_len, band_low, band_high })
+        let [low, high, shift] = problem.band_limits(q_len, kv_len)?;
+        // A shift of a sequence's own is added on the device: sums must stay in range there.
+        let (band_low, band_high, shift) = (low.max(-FURTHEST), high.min(FURTHEST - 1), shift);
+        let relative = problem.has_relative_shift().into();
+        let (query_count, key_count) = (q_len, kv_len);
+        Ok(LengthsUniform { query_count, key_count, band_low, band_high, shift, relative })
     }
 }
 
@@ -148,16 +187,17 @@ pub(crate) mod tests {
     #[test]
     fn structs_equal_the_shaders() {
         let problem = include_str!("../shaders/problem.wgsl");
-        let lengths = include_str!("../shaders/lengths_uniform.wgsl");
+        let lengths = include_str!("../shaders/lengths.wgsl");
         assert_eq!(wgsl(problem, "Strides"), offsets!(Strides: offset batch head token));
         assert_eq!(
             wgsl(problem, "Problem"),
-            offsets!(ProblemUniform: q k v o lse bias scores weights bias_key q_heads group_heads
-                q_len kv_len scale softcap query_tiles first_tile tiles split_keys splits groups)
+            offsets!(ProblemUniform: q k v o lse bias mask scores weights bias_key mask_key q_heads group_heads
+                q_len kv_len scale softcap query_tiles first_tile tiles split_keys splits groups
+                sequences q_lens kv_lens cu_seqlens_q cu_seqlens_kv slopes sinks)
         );
         assert_eq!(
             wgsl(&format!("{problem}{lengths}"), "Lengths"),
-            offsets!(LengthsUniform: query_count key_count band_low band_high)
+            offsets!(LengthsUniform: query_count key_count band_low band_high shift relative)
         );
     }
 }

@@ -2,20 +2,22 @@
 
 #[path = "data/cases.rs"]
 mod cases;
+#[path = "data/expected.rs"]
+mod expected;
 #[path = "data/sentence.rs"]
 mod sentence;
 #[path = "data/tensor.rs"]
 mod tensor;
 
-use cases::{Case, Cases};
+use cases::Case;
 use sentence::{CLAIMS, Layer, Sentence, WORD};
 use wgpu_attention::{Tile, cpu};
 
 #[test]
 fn cases_on_the_cpu() {
-    let Cases { ready, not_yet } = Cases::load();
+    let cases = cases::load();
     let mut wrong = Vec::new();
-    for case in &ready {
+    for case in &cases {
         let output = cpu::attention(&case.problem, case.inputs()).expect(&case.name);
         wrong.extend(case.check(&output).err().map(|why| format!("reference, {why}")));
         wrong.extend(unrounded(case).err());
@@ -28,10 +30,8 @@ fn cases_on_the_cpu() {
             wrong.extend(case.check(&twin).err().map(|why| format!("twin, {tile:?}, {why}")));
         }
     }
-    let later: Vec<_> = not_yet.iter().map(|(name, why)| format!("{name}: {why}")).collect();
-    println!("{} cases checked, {} not yet ({})", ready.len(), later.len(), later.join(", "));
-    assert_eq!((ready.len(), not_yet.len()), (36, 10));
-    assert_eq!(ready.iter().filter(|case| case.nonfinite).count(), 3);
+    let nonfinite = cases.iter().filter(|case| case.nonfinite).count();
+    assert_eq!((cases.len(), nonfinite), (46, 3));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -50,8 +50,9 @@ fn unrounded(case: &Case) -> Result<(), String> {
         }
     }
     let [out, lse] = case.distance(&out, &lse)?;
-    // The clamp of tanh's argument may show; nothing else does.
-    if out > 1e-10 || lse > 1e-10 {
+    // The clamp of tanh's argument may show, and that a scale of 0.3 is no f32; nothing else does.
+    let most = if case.name == "everything" { 1e-7 } else { 1e-10 };
+    if out > most || lse > most {
         return Err(format!("{}, before rounding: out {out:.2e}, LSE {lse:.2e}", case.name));
     }
     Ok(())

@@ -11,9 +11,13 @@ use wgpu::naga::{
     valid::{Capabilities, GlobalUse, ModuleInfo, ValidationFlags, Validator},
 };
 use wgpu_attention::{
-    Attention, Choice, Dispatch, LoopLimit, Method, Operand, Options, Problem, Projection, Shape,
-    Tile,
+    Align, Attention, Choice, Dispatch, Element, Group, Layout, LoopLimit, Method, Operand,
+    Options, Problem, Projection, Shape, Tile,
 };
+
+/// What some modules need: f16 packed in words, and the type itself.
+const CAPABILITIES: Capabilities =
+    Capabilities::SHADER_FLOAT16_IN_FLOAT32.union(Capabilities::SHADER_FLOAT16);
 
 /// (head_dim, value_dim): whole quads, single elements, one element, the largest.
 const DIMS: [(u32, u32); 5] = [(64, 64), (4, 8), (5, 7), (1, 1), (576, 512)];
@@ -50,26 +54,69 @@ fn problems() -> Vec<(Problem, Choice)> {
             }
         }
     }
+    all.extend(extras());
     all
+}
+
+/// Masks, lengths, packed sequences, ALiBi, sinks and storage types.
+fn extras() -> Vec<(Problem, Choice)> {
+    let base =
+        |head_dim| Problem::new(Shape::self_attention(1, 2, 40, head_dim).kv_len(3000)).lse();
+    let lens = |problem: Problem| problem.q_lens().kv_lens();
+    let types = [Element::F32, Element::F16, Element::Bf16];
+    let mut all = vec![
+        base(64).mask_shape(&[40, 3000]),
+        base(64).mask_shape(&[40, 3000]).bias_shape(&[3000]),
+        in_arena(base(64).mask_shape(&[3000])),
+        lens(base(64)),
+        base(64).kv_lens(),
+        base(64).q_lens().alibi().align(Align::BottomRight),
+        base(64).packed(3),
+        base(64).packed(3).alibi().sinks().align(Align::TopLeft).mask_shape(&[40, 3000]),
+        lens(base(5)).alibi().sinks().align(Align::TopLeft).mask_shape(&[40, 1]),
+        base(64).sinks(),
+        in_arena(lens(base(64)).sinks()),
+    ];
+    for queries in types {
+        for keys in types {
+            let typed = |problem: Problem| {
+                problem.element(Group::Queries, queries).element(Group::Keys, keys)
+            };
+            let even = Layout::head_major(2, 40, 6);
+            all.push(typed(base(64)));
+            all.push(typed(in_arena(base(64).causal().align(Align::TopLeft))));
+            all.push(typed(base(5).layout(Operand::O, even)));
+        }
+    }
+    let with = |problem: Problem| {
+        let staged = problem.clone().weights();
+        let kernels = [Choice::method(Method::Flash), Choice::method(Method::Staged)];
+        [(problem, kernels[0]), (staged, kernels[1])]
+    };
+    all.into_iter().flat_map(with).collect()
 }
 
 /// Operands in one buffer, far enough apart.
 fn in_arena(problem: Problem) -> Problem {
     let shape = problem.shape();
-    let inner = shape.kv_len.max(shape.head_dim);
-    let step = 2 * shape.kv_len * inner;
+    let dim = shape.head_dim.max(shape.value_dim).next_multiple_of(4).max(2 * shape.q_len);
+    let step = 2 * shape.kv_len * dim;
+    // Far enough apart for elements of 4 bytes and of 2.
     let operands = [
-        Operand::Q,
-        Operand::K,
-        Operand::V,
-        Operand::O,
-        Operand::Lse,
-        Operand::Scores,
-        Operand::Weights,
+        (Operand::Q, 1),
+        (Operand::O, 3),
+        (Operand::K, 10),
+        (Operand::V, 14),
+        (Operand::Lse, 20),
+        (Operand::Scores, 21),
+        (Operand::Weights, 22),
     ];
-    operands.into_iter().enumerate().fold(problem.arena(), |problem, (at, operand)| {
-        let layout = wgpu_attention::Layout::head_major(2, shape.kv_len, inner);
-        problem.layout(operand, layout.at((at as u32 + 1) * step))
+    operands.into_iter().fold(problem.arena(), |problem, (operand, at)| {
+        let layout = match operand {
+            Operand::Scores | Operand::Weights => Layout::head_major(2, shape.q_len, shape.kv_len),
+            _ => Layout::head_major(2, shape.kv_len, dim),
+        };
+        problem.layout(operand, layout.at(at * step))
     })
 }
 
@@ -90,6 +137,16 @@ fn modules() -> BTreeMap<String, Dispatch> {
             let plan = attention.plan_with(&problem, choice);
             let plan = plan.unwrap_or_else(|error| panic!("{error}: {choice:?} {problem:?}"));
             let dispatches = plan.describe().dispatches;
+            all.extend(dispatches.into_iter().map(|d| (d.wgsl.clone(), d)));
+        }
+        // The same types where the device has f16 itself.
+        let required_features = wgpu::Features::SHADER_F16;
+        let descriptor = wgpu::DeviceDescriptor { required_features, ..descriptor.clone() };
+        let (device, _queue) = wgpu::Device::noop(&descriptor);
+        let native = Attention::with(&device, Options::default().loop_limit(loop_limit));
+        for (problem, choice) in extras() {
+            let dispatches =
+                native.plan_with(&problem, choice).expect("a plan").describe().dispatches;
             all.extend(dispatches.into_iter().map(|d| (d.wgsl.clone(), d)));
         }
         for projection in projections() {
@@ -115,7 +172,7 @@ fn read(dispatch: &Dispatch) -> (Module, ModuleInfo) {
     let text = &dispatch.wgsl;
     let module = wgsl::parse_str(text);
     let module = module.unwrap_or_else(|error| panic!("{}", error.emit_to_string(text)));
-    let info = Validator::new(ValidationFlags::all(), Capabilities::empty()).validate(&module);
+    let info = Validator::new(ValidationFlags::all(), CAPABILITIES).validate(&module);
     let info = info.unwrap_or_else(|error| panic!("{}", error.emit_to_string(text)));
     (module, info)
 }
@@ -211,6 +268,10 @@ fn every_back_end_takes_every_module() {
         let written = hlsl::Writer::new(&mut text, &options, &pipeline).write(&module, &info, None);
         written.unwrap_or_else(|error| panic!("{name}, HLSL: {error}"));
 
+        // GLSL has no f16, and no such device has either.
+        if dispatch.wgsl.starts_with("enable f16;") {
+            continue;
+        }
         let (mut text, options) = (String::new(), glsl::Options::default());
         let pipeline =
             glsl::PipelineOptions { shader_stage: stage, entry_point: name, multiview: None };
@@ -252,7 +313,8 @@ fn every_file_and_constant_is_used() {
         let name = |line: &str| {
             line.strip_prefix("const ").and_then(|l| l.split(' ').next()).map(str::to_string)
         };
-        declared.extend(prologue.lines().map(|line| name(line).expect("a constant")));
+        let constants = prologue.lines().filter(|line| *line != "enable f16;");
+        declared.extend(constants.map(|line| name(line).expect("a constant")));
         let is_word = |c: char| c.is_alphanumeric() || c == '_';
         let code = body.lines().map(|line| line.split("//").next().unwrap_or(""));
         mentioned

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use clap::ValueEnum;
-use wgpu_attention::{Error, Gpu, Inputs, Output, Problem, cpu};
+use wgpu_attention::{Error, Gpu, Inputs, Output, Problem, Scalar, cpu};
 
 #[derive(Clone, Copy, ValueEnum)]
 pub enum Choice {
@@ -12,7 +12,7 @@ pub enum Choice {
 }
 
 /// A GPU; without one, the CPU reference.
-pub struct Backend(Option<Gpu>);
+pub struct Backend(pub Option<Gpu>);
 
 impl Backend {
     /// Without a choice the GPU, and the CPU with a note on stderr where there is no adapter.
@@ -30,7 +30,11 @@ impl Backend {
         }
     }
 
-    pub fn attend(&self, problem: &Problem, inputs: Inputs<'_>) -> Result<Output, Error> {
+    pub fn attend<T: Scalar, C: Scalar>(
+        &self,
+        problem: &Problem,
+        inputs: Inputs<'_, T, C>,
+    ) -> Result<Output<T>, Error> {
         match &self.0 {
             Some(gpu) => gpu.attention(problem, inputs),
             None => cpu::attention(problem, inputs),

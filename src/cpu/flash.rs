@@ -1,6 +1,6 @@
 //! The f32 twin of `flash.wgsl` and `merge.wgsl`.
 
-use super::rows::{Call, start};
+use super::rows::{Call, Sight};
 use crate::{Error, Inputs, Operand, Output, Problem, Scalar, Tile};
 
 /// Below every score that counts: "no key seen yet". Real scores are kept above it, and finite.
@@ -41,14 +41,19 @@ pub fn flash<T: Scalar, C: Scalar>(
             merge(splits.map(|first| sweep(&call, at, tile, first..end(first))).collect())
         },
         |at, row| {
-            let first = start(o, at);
+            let first = o.start(at);
+            // A sink joins the sum as one more key without a value.
+            let sink = call.sink(at).map_or(LOWEST, |sink| sink.clamp(LOWEST, LARGEST_SCORE));
+            let m = row.m.max(sink);
+            let alpha = (row.m - m).exp();
+            let sink = if call.sink(at).is_some() { (sink - m).exp() } else { 0.0 };
             for (to, from) in output.o[first..].iter_mut().zip(&row.o) {
-                let o = if row.l == 0.0 { 0.0 } else { from / row.l };
+                let o = if row.l == 0.0 { 0.0 } else { from * alpha / (row.l * alpha + sink) };
                 *to = T::from_f64(o.into());
             }
             if let Some(to) = &mut output.lse {
                 let empty = row.l == 0.0;
-                to[start(lse, at)] = if empty { f32::NEG_INFINITY } else { row.m + row.l.ln() };
+                to[lse.start(at)] = if empty { f32::NEG_INFINITY } else { row.m + row.l.ln() };
             }
         },
     );
@@ -65,8 +70,12 @@ fn sweep<T: Scalar, C: Scalar>(
     let lanes = (tile.keys / 4) as usize;
     let scale = call.problem.scale_value();
     let q: Vec<f32> = call.q(at).iter().map(|x| scale * x.to_f64() as f32).collect();
-    let visible = call.visible(at[2]);
-    let (begin, end) = (visible.start.max(keys.start), visible.end.min(keys.end));
+    // Tiles and splits are counted from the sequence's first key.
+    let sight = call.sight(at);
+    let from = sight.first;
+    let local = |token: u32| token - from;
+    let (begin, end) =
+        (local(sight.keys.start).max(keys.start), local(sight.keys.end).min(keys.end));
     let mut o = vec![0.0; shape.value_dim as usize];
     let mut m = LOWEST;
     // One sum for each invocation that shares the row.
@@ -74,7 +83,10 @@ fn sweep<T: Scalar, C: Scalar>(
     for first in (begin / tile.keys * tile.keys..end.max(begin)).step_by(tile.keys as usize) {
         // S = scale Q K^T, masked
         let s: Vec<f32> = (first..first + tile.keys)
-            .map(|j| if j < begin || j >= end { LOWEST } else { score(call, at, &q, j) })
+            .map(|j| match j < begin || j >= end {
+                true => LOWEST,
+                false => score(call, at, &q, &sight, from + j),
+            })
             .collect();
         // m' = max(m, rowmax S)
         let next = s.iter().copied().fold(m, f32::max);
@@ -91,7 +103,7 @@ fn sweep<T: Scalar, C: Scalar>(
         o.iter_mut().for_each(|o| *o *= alpha);
         for (j, &p) in (first..shape.kv_len).zip(&p) {
             if p != 0.0 {
-                for (o, v) in o.iter_mut().zip(call.v(at, j)) {
+                for (o, v) in o.iter_mut().zip(call.v(at, from + j)) {
                     *o += p * v.to_f64() as f32;
                 }
             }
@@ -101,7 +113,13 @@ fn sweep<T: Scalar, C: Scalar>(
     Partial { o, m, l: l.iter().sum() }
 }
 
-fn score<T: Scalar, C: Scalar>(call: &Call<'_, T, C>, at: [u32; 3], q: &[f32], j: u32) -> f32 {
+fn score<T: Scalar, C: Scalar>(
+    call: &Call<'_, T, C>,
+    at: [u32; 3],
+    q: &[f32],
+    sight: &Sight,
+    j: u32,
+) -> f32 {
     let Some(bias) = call.bias(at, j) else { return LOWEST };
     let mut s = 0.0f32;
     for (q, k) in q.chunks(4).zip(call.k(at, j).chunks(4)) {
@@ -111,6 +129,7 @@ fn score<T: Scalar, C: Scalar>(call: &Call<'_, T, C>, at: [u32; 3], q: &[f32], j
     if cap > 0.0 {
         s = cap * (s / cap).clamp(-15.0, 15.0).tanh();
     }
+    s += call.alibi(at, sight, j) as f32;
     s += if bias.is_finite() { bias.clamp(-2.3e38, 2.3e38) } else { bias };
     s.clamp(-LARGEST_SCORE, LARGEST_SCORE)
 }

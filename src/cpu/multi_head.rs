@@ -23,8 +23,8 @@ pub fn multi_head(layer: &MultiHead, inputs: LayerInputs<'_>) -> Result<LayerOut
     let q = project(&projections[0], stage(0, inputs.x))?;
     let k = project(&projections[1], stage(1, context))?;
     let v = project(&projections[2], stage(2, context))?;
-    let heads = Inputs::new(&q, &k, &v);
-    let mixed = attention(&problem, inputs.bias.map_or(heads, |bias| heads.bias(bias)))?;
+    let heads = Inputs { extras: inputs.extras, ..Inputs::new(&q, &k, &v) };
+    let mixed = attention(&problem, heads)?;
     let last = stage(3, &mixed.o);
     let y = project(
         &projections[3],

@@ -1,6 +1,6 @@
 //! The definition, in f64: score, softmax, mix.
 
-use super::rows::{Call, start};
+use super::rows::Call;
 use crate::{Error, Inputs, Operand, Output, Problem, Scalar};
 
 /// Everything about one query row, in f64.
@@ -53,13 +53,13 @@ pub fn attention<T: Scalar, C: Scalar>(
     call.each_row(
         |at| compute(&call, at),
         |at, row| {
-            let first = start(o, at);
+            let first = o.start(at);
             for (to, from) in output.o[first..].iter_mut().zip(&row.o) {
                 *to = T::from_f64(*from);
             }
-            narrow(&mut output.lse, start(lse, at), &[row.lse]);
-            narrow(&mut output.scores, start(scores, at), &row.scores);
-            narrow(&mut output.weights, start(weights, at), &row.weights);
+            narrow(&mut output.lse, lse.start(at), &[row.lse]);
+            narrow(&mut output.scores, scores.start(at), &row.scores);
+            narrow(&mut output.weights, weights.start(at), &row.weights);
         },
     );
     Ok(output)
@@ -91,39 +91,43 @@ pub fn row<T: Scalar, C: Scalar>(
 
 fn compute<T: Scalar, C: Scalar>(call: &Call<'_, T, C>, at: [u32; 3]) -> Row {
     let scores = scores(call, at);
-    let (weights, lse) = softmax(&scores);
+    let (weights, lse) = softmax(&scores, call.sink(at));
     let o = values(call, at, &scores, &weights);
     let scores = scores.into_iter().map(|s| s.unwrap_or(f64::NEG_INFINITY)).collect();
     Row { o, lse, scores, weights }
 }
 
-/// s_ij = bias + softcap(scale q_i . k_j), `None` where excluded, `[kv_len]`.
+/// s_ij = softcap(scale q_i . k_j) - slope |i + shift - j| + bias, `None` where excluded, `[kv_len]`.
 fn scores<T: Scalar, C: Scalar>(call: &Call<'_, T, C>, at: [u32; 3]) -> Vec<Option<f64>> {
     let (scale, cap) = (call.problem.scale_f64(), f64::from(call.problem.softcap_value()));
     let q: Vec<f64> = call.q(at).iter().map(|&x| scale * x.to_f64()).collect();
-    let visible = call.visible(at[2]);
+    let sight = call.sight(at);
     let score = |j: u32| {
-        let bias = call.bias(at, j).filter(|_| visible.contains(&j))?;
+        let bias = call.bias(at, j).filter(|_| sight.keys.contains(&j))?;
         let mut s: f64 = q.iter().zip(call.k(at, j)).map(|(q, k)| q * k.to_f64()).sum();
         if cap > 0.0 {
             s = cap * (s / cap).clamp(-15.0, 15.0).tanh();
         }
+        s += call.alibi(at, &sight, j);
         let bias = if bias.is_finite() { bias.clamp(-2.3e38, 2.3e38) } else { bias };
         Some(s + f64::from(bias))
     };
     (0..call.problem.shape.kv_len).map(score).collect()
 }
 
-/// p_ij = exp(s_ij - m) / l over the allowed keys, and ln(l) + m.
-fn softmax(scores: &[Option<f64>]) -> (Vec<f64>, f64) {
-    let m = scores.iter().flatten().copied().fold(f64::NEG_INFINITY, f64::max);
+/// p_ij = exp(s_ij - m) / l over the allowed keys, and ln(l) + m. A sink joins l, not the LSE.
+fn softmax(scores: &[Option<f64>], sink: Option<f32>) -> (Vec<f64>, f64) {
+    let sink = sink.map_or(f64::NEG_INFINITY, f64::from);
+    let most = scores.iter().flatten().copied().fold(f64::NEG_INFINITY, f64::max);
+    let m = most.max(sink);
     let mut p: Vec<f64> = scores.iter().map(|s| s.map_or(0.0, |s| (s - m).exp())).collect();
-    let l: f64 = p.iter().sum();
     if scores.iter().all(Option::is_none) {
         return (p, f64::NEG_INFINITY);
     }
+    let l: f64 = p.iter().sum::<f64>() + (sink - m).exp();
     p.iter_mut().for_each(|p| *p /= l);
-    (p, m + l.ln())
+    let alone: f64 = scores.iter().flatten().map(|s| (s - most).exp()).sum();
+    (p, most + alone.ln())
 }
 
 /// o_i = sum over the allowed keys of p_ij v_j.

@@ -1,65 +1,110 @@
 //! Rows of the operands, and the walk over all query rows.
 
-use crate::problem::Layout;
-use crate::{Error, Inputs, Operand, Problem, Scalar};
+use std::ops::Range;
+
+use crate::{BiasLayout, Error, Inputs, Layout, Operand, Problem, Scalar};
 
 /// One checked call.
 pub(super) struct Call<'a, T, C> {
     pub problem: &'a Problem,
     pub inputs: Inputs<'a, T, C>,
-    /// (low, high): query i may see the keys i + low ..= i + high.
-    band: (i64, i64),
+    /// Of Q, K and V.
     layouts: [Layout; 3],
+    band: [i32; 3],
+    bias: Option<BiasLayout>,
+    mask: Option<BiasLayout>,
+}
+
+/// What a query row sees, in key tokens of the call.
+pub(super) struct Sight {
+    /// The first key of its sequence.
+    pub first: u32,
+    /// Keys that lengths and band let it see.
+    pub keys: Range<u32>,
+    /// Where it stands among them.
+    position: i64,
 }
 
 impl<'a, T: Scalar, C: Scalar> Call<'a, T, C> {
     pub fn new(problem: &'a Problem, inputs: Inputs<'a, T, C>) -> Result<Self, Error> {
         problem.validate()?;
         inputs.check(problem)?;
-        let shape = problem.shape;
-        let (low, high) = problem.band_limits(shape.q_len, shape.kv_len)?;
         let layouts = [Operand::Q, Operand::K, Operand::V].map(|o| problem.layout_of(o));
-        Ok(Call { problem, inputs, band: (low.into(), high.into()), layouts })
+        let band = problem.band_limits(problem.shape.q_len, problem.shape.kv_len)?;
+        let (bias, mask) = (problem.bias_layout()?, problem.mask_layout()?);
+        Ok(Call { problem, inputs, layouts, band, bias, mask })
+    }
+
+    /// Query and key tokens of the sequence that a row belongs to. A row of none has no keys.
+    fn sequence(&self, [batch, _, i]: [u32; 3]) -> [Range<u32>; 2] {
+        let (shape, extras) = (self.problem.shape, &self.inputs.extras);
+        if let (Some(q), Some(kv)) = (extras.cu_seqlens_q, extras.cu_seqlens_kv) {
+            let s = q.partition_point(|&first| first <= i) - 1;
+            return match q.get(s + 1) {
+                Some(&end) => [q[s]..end, kv[s]..kv[s + 1]],
+                None => [q[s]..q[s], 0..0],
+            };
+        }
+        let of = |lens: Option<&[u32]>, all| 0..lens.map_or(all, |lens| lens[batch as usize]);
+        [of(extras.q_lens, shape.q_len), of(extras.kv_lens, shape.kv_len)]
+    }
+
+    /// What row `at` sees by lengths and band: p - left <= j <= p + right around p = i + shift,
+    /// counted within its sequence.
+    pub fn sight(&self, at: [u32; 3]) -> Sight {
+        let [queries, keys] = self.sequence(at);
+        let i = i64::from(at[2]) - i64::from(queries.start);
+        let count = keys.end - keys.start;
+        let [low, high, shift] =
+            self.problem.band_of(self.band, queries.end - queries.start, count);
+        let count = if queries.contains(&at[2]) { i64::from(count) } else { 0 };
+        let end = (i + high + 1).clamp(0, count);
+        let begin = (i + low).clamp(0, end);
+        let token = |j: i64| keys.start + j as u32;
+        let position = i64::from(keys.start) + i + shift;
+        Sight { first: keys.start, keys: token(begin)..token(end), position }
+    }
+
+    /// The bits that decide on key j: its bias, and `None` if bias or mask exclude it.
+    pub fn bias(&self, at: [u32; 3], j: u32) -> Option<f32> {
+        let extras = &self.inputs.extras;
+        if let (Some(mask), Some(layout)) = (extras.mask, self.mask) {
+            if !mask[entry(layout, at, j)] {
+                return None;
+            }
+        }
+        let (Some(bias), Some(layout)) = (extras.bias, self.bias) else { return Some(0.0) };
+        let bias = bias[entry(layout, at, j)];
+        (bias != f32::NEG_INFINITY).then_some(bias)
+    }
+
+    /// How far key j is from the row's own position, times -slope. 0 without ALiBi.
+    pub fn alibi(&self, [_, head, _]: [u32; 3], sight: &Sight, j: u32) -> f64 {
+        let distance = (sight.position - i64::from(j)).abs() as f64;
+        self.inputs.extras.slopes.map_or(0.0, |slopes| -f64::from(slopes[head as usize]) * distance)
+    }
+
+    /// The sink of a row's head.
+    pub fn sink(&self, [_, head, _]: [u32; 3]) -> Option<f32> {
+        self.inputs.extras.sinks.map(|sinks| sinks[head as usize])
     }
 
     /// Row i of Q, `[head_dim]`.
     pub fn q(&self, [batch, head, i]: [u32; 3]) -> &'a [T] {
-        let start = start(self.layouts[0], [batch, head, i]);
+        let start = self.layouts[0].start([batch, head, i]);
         &self.inputs.q[start..start + self.problem.shape.head_dim as usize]
     }
 
     /// Row j of K that query head `head` reads, `[head_dim]`.
     pub fn k(&self, [batch, head, _]: [u32; 3], j: u32) -> &'a [C] {
-        let start = start(self.layouts[1], [batch, self.kv_head(head), j]);
+        let start = self.layouts[1].start([batch, self.kv_head(head), j]);
         &self.inputs.k[start..start + self.problem.shape.head_dim as usize]
     }
 
     /// Row j of V that query head `head` reads, `[value_dim]`.
     pub fn v(&self, [batch, head, _]: [u32; 3], j: u32) -> &'a [C] {
-        let start = start(self.layouts[2], [batch, self.kv_head(head), j]);
+        let start = self.layouts[2].start([batch, self.kv_head(head), j]);
         &self.inputs.v[start..start + self.problem.shape.value_dim as usize]
-    }
-
-    /// The bias of query i and key j, `None` if it excludes the key. 0 without a bias.
-    pub fn bias(&self, [batch, head, i]: [u32; 3], j: u32) -> Option<f32> {
-        let (Some(bias), Ok(Some(at))) = (self.inputs.bias, self.problem.bias_layout()) else {
-            return Some(0.0);
-        };
-        let index = u64::from(at.offset)
-            + u64::from(batch) * u64::from(at.batch)
-            + u64::from(head) * u64::from(at.head)
-            + u64::from(i) * u64::from(at.query)
-            + u64::from(j) * u64::from(at.key);
-        let bias = bias[index as usize];
-        (bias != f32::NEG_INFINITY).then_some(bias)
-    }
-
-    /// The keys that the band lets query i see, as a range of j.
-    pub fn visible(&self, i: u32) -> std::ops::Range<u32> {
-        let i = i64::from(i);
-        let end = (i + self.band.1 + 1).clamp(0, self.problem.shape.kv_len.into());
-        let begin = (i + self.band.0).clamp(0, end);
-        begin as u32..end as u32
     }
 
     fn kv_head(&self, head: u32) -> u32 {
@@ -108,11 +153,12 @@ pub(super) fn each<R: Send>(
     }
 }
 
-/// The first element of row `at` of an operand.
-pub(super) fn start(layout: Layout, [batch, head, token]: [u32; 3]) -> usize {
+/// Where the entry of query i and key j lies.
+fn entry(layout: BiasLayout, [batch, head, i]: [u32; 3], j: u32) -> usize {
     let at = u64::from(layout.offset)
         + u64::from(batch) * u64::from(layout.batch)
         + u64::from(head) * u64::from(layout.head)
-        + u64::from(token) * u64::from(layout.token);
+        + u64::from(i) * u64::from(layout.query)
+        + u64::from(j) * u64::from(layout.key);
     at as usize
 }

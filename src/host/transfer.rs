@@ -4,7 +4,7 @@ use futures_intrusive::channel::shared::{OneshotReceiver, oneshot_channel};
 
 use super::Gpu;
 use crate::scope::{Later, Scope};
-use crate::{Buffers, Error, Operand};
+use crate::{Buffers, Error, Extras, Operand, Problem, Scalar};
 
 /// One call's operands on the device.
 pub(super) struct Resident<'g> {
@@ -25,13 +25,40 @@ impl<'g> Resident<'g> {
         Resident { gpu, scope: Later::default(), buffers: Vec::new() }
     }
 
-    /// An operand of which the kernels use the first `size` bytes of `bytes`.
+    /// An operand of which the kernels use the first `size` bytes of `bytes`, whole words.
     pub fn input(&mut self, operand: Operand, bytes: &[u8], size: u64) -> Result<(), Error> {
-        let bytes = &bytes[..size as usize];
         self.memory(operand, size)?;
+        let bytes = &bytes[..bytes.len().min(size as usize)];
+        let (words, rest) = bytes.split_at(bytes.len() / 4 * 4);
         if let (Some((_, buffer)), false) = (self.buffers.last(), bytes.is_empty()) {
             let Gpu { device, queue, .. } = self.gpu;
-            self.scope.run(device, || queue.write_buffer(buffer, 0, bytes))?;
+            self.scope.run(device, || {
+                queue.write_buffer(buffer, 0, words);
+                if let [a, b] = *rest {
+                    queue.write_buffer(buffer, words.len() as u64, &[a, b, 0, 0]);
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Bias, mask and tables of a problem, as `on_device` has them.
+    pub fn extras(
+        &mut self,
+        on_device: &Problem,
+        problem: &Problem,
+        extras: &Extras<'_>,
+    ) -> Result<(), Error> {
+        let size = |operand| on_device.bytes(operand);
+        if let Some(bias) = extras.bias {
+            self.input(Operand::Bias, bytemuck::cast_slice(bias), size(Operand::Bias))?;
+        }
+        for (operand, words) in
+            [(Operand::Mask, extras.mask_words(problem)?), (Operand::Tables, extras.tables())]
+        {
+            if on_device.operands().contains(&operand) {
+                self.input(operand, bytemuck::cast_slice(&words), size(operand))?;
+            }
         }
         Ok(())
     }
@@ -156,4 +183,19 @@ pub(super) fn is_lost(device: &wgpu::Device) -> bool {
         buffer.get_mapped_range_mut(..).is_err()
     });
     probe.unwrap_or(true)
+}
+
+/// Copies the rows of O from where one problem lays them out to where another does.
+pub(super) fn copy_rows<T: Scalar>(from: &[T], source: &Problem, to: &mut [T], target: &Problem) {
+    let shape = source.shape();
+    let [source, target] = [source, target].map(|problem| problem.layout_of(Operand::O));
+    let dims = shape.value_dim as usize;
+    for b in 0..shape.batch {
+        for h in 0..shape.q_heads {
+            for i in 0..shape.q_len {
+                let (a, z) = (source.start([b, h, i]), target.start([b, h, i]));
+                to[z..z + dims].copy_from_slice(&from[a..a + dims]);
+            }
+        }
+    }
 }

@@ -9,6 +9,17 @@ const fn looped(trips: u64, body: u64) -> u64 {
     trips * (1 + body) + 1
 }
 
+/// The search for a packed sequence.
+fn search(problem: &Problem) -> u64 {
+    problem.sequences().map_or(0, |_| looped(32, 0))
+}
+
+/// Scores, biases and masks of four keys for four rows each.
+fn fragment(problem: &Problem) -> u64 {
+    let loops = 1 + u64::from(problem.has_bias()) + u64::from(problem.has_mask());
+    loops * 4 * looped(4, 0)
+}
+
 impl Blocks {
     /// Keys of one split so that no invocation of `values` or `flash` passes `limit` iterations:
     /// a power of two of tiles, the same for every call with this kernel on this adapter.
@@ -35,19 +46,19 @@ impl Blocks {
         match kernel {
             Kernel::Values => {
                 let load = share(keys * self.threads_q) + share(keys * columns);
-                (1 + load + looped(n(keys), out), 1 + out)
+                (1 + load + looped(n(keys), out), search(problem) + 1 + out)
             }
             Kernel::Scores => {
                 let load =
                     share(4 * self.threads_q * self.dim_quads) + share(keys * self.dim_quads);
-                (looped(chunks, load + dots), looped(4, 0))
+                (looped(chunks, load + dots), looped(4, search(problem)))
             }
             _ => {
-                let s = looped(chunks, share(keys * self.dim_quads) + dots) + 4 * looped(4, 0);
+                let s = looped(chunks, share(keys * self.dim_quads) + dots) + fragment(problem);
                 let m = looped(n(self.threads_k), 0);
                 let mix = share(self.key_chunk * columns) + looped(n(self.key_chunk), out);
                 let o = looped(n(keys / self.key_chunk), mix);
-                (1 + s + m + out + o, 1 + m + out)
+                (1 + s + m + out + o, search(problem) + 1 + m + out)
             }
         }
     }
@@ -66,12 +77,16 @@ impl Blocks {
     }
 
     /// `merge` over so many splits.
-    pub fn check_merge(&self, splits: u32, threads: u32, limit: Option<u32>) -> Result<(), Error> {
+    pub fn check_merge(
+        &self,
+        problem: &Problem,
+        splits: u32,
+        threads: u32,
+        limit: Option<u32>,
+    ) -> Result<(), Error> {
         let items = 4 * self.threads_q * self.column_quads();
-        check_loops(
-            looped(u64::from(items.div_ceil(threads)), 2 * looped(u64::from(splits), 0)),
-            limit,
-        )
+        let each = 2 * looped(u64::from(splits), 0);
+        check_loops(search(problem) + looped(u64::from(items.div_ceil(threads)), each), limit)
     }
 }
 

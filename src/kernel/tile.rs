@@ -65,6 +65,8 @@ pub(crate) struct Blocks {
     pub out_quads: u32,
     /// Tiles along the value dims.
     pub column_tiles: u32,
+    /// The fused kernel tests each tile for what mask and bias leave of it.
+    pub tested: bool,
 }
 
 impl Blocks {
@@ -91,7 +93,7 @@ impl Blocks {
     }
 
     pub fn flash_bytes(&self) -> u32 {
-        self.p_bytes() + 16 * self.tile_quads() + 4
+        self.p_bytes() + 16 * self.tile_quads() + if self.tested { 12 } else { 4 }
     }
 
     pub fn scores_bytes(&self) -> u32 {
@@ -111,7 +113,9 @@ impl Blocks {
         let dim_quads = shape.head_dim.div_ceil(4).min(8);
         let column_tiles = columns.div_ceil(out_quads);
         let key_chunk = STAGED.keys;
-        let blocks = Blocks { threads_q, threads_k, dim_quads, key_chunk, out_quads, column_tiles };
+        let tested = false;
+        let blocks =
+            Blocks { threads_q, threads_k, dim_quads, key_chunk, out_quads, column_tiles, tested };
         let bytes = blocks.scores_bytes().max(blocks.values_bytes());
         check_workgroup(blocks.threads(), bytes, limits)?;
         Ok(blocks)
@@ -146,9 +150,15 @@ impl Blocks {
         let shape = problem.shape;
         let (threads_q, threads_k) = (tile.queries / 4, tile.keys / 4);
         let out_quads = shape.value_dim.div_ceil(4).div_ceil(threads_k);
-        let column_tiles = 1;
-        let mut blocks =
-            Blocks { threads_q, threads_k, dim_quads: 1, key_chunk: 1, out_quads, column_tiles };
+        let mut blocks = Blocks {
+            threads_q,
+            threads_k,
+            dim_quads: 1,
+            key_chunk: 1,
+            out_quads,
+            column_tiles: 1,
+            tested: problem.has_bias() || problem.has_mask(),
+        };
         if out_quads > MOST_OUT_QUADS {
             let most = 4 * threads_k * MOST_OUT_QUADS;
             return Err(Error::Limit {

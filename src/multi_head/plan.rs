@@ -1,6 +1,6 @@
 //! A layer on a device: plan, bind, encode. One encoder, one submit.
 
-use super::{MultiHead, Stages, in_stage};
+use super::{ATTENTION, MultiHead, Stages, in_stage};
 use crate::buffers::{Need, Recording, begin_pass};
 use crate::plan::SCRATCH_ALIGNMENT;
 use crate::project::{ProjectionBound, ProjectionPlan};
@@ -128,14 +128,11 @@ impl MultiHeadPlan {
         buffers: &Buffers<'_>,
         scope: &mut impl Scope,
     ) -> Result<MultiHeadBound, Error> {
-        let need = |operand: Operand| {
-            let (bytes, written) = (4 * self.layer.elements(operand), operand.is_written());
-            Need { operand, bytes, written }
-        };
+        let need = |operand: Operand| Need::new(operand, 4 * self.layer.elements(operand), 4);
         let mut needs: Vec<Need> = self.layer.operands().into_iter().map(need).collect();
         let memory =
             [(Operand::Projected, self.projected_bytes), (Operand::Scratch, self.scratch_bytes())];
-        needs.extend(memory.map(|(operand, bytes)| Need { operand, bytes, written: true }));
+        needs.extend(memory.map(|(operand, bytes)| Need::memory(operand, bytes)));
         buffers.check(&needs)?;
 
         let part = |names: &[(Operand, Operand)]| {
@@ -155,9 +152,8 @@ impl MultiHeadPlan {
             before.0.extend(plan.bind_in(&part(names), scope)?.recording.0);
         }
         let inner = [Operand::Q, Operand::K, Operand::V].map(|operand| (Projected, operand));
-        let outer = [Operand::Bias, Operand::Lse, Operand::Scores, Operand::Weights];
         let mut attention = part(&inner);
-        for operand in outer {
+        for operand in ATTENTION {
             attention = attention.renamed(buffers, operand, operand);
         }
         attention = attention.renamed(buffers, Scratch, Operand::O);

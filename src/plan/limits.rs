@@ -1,27 +1,32 @@
 //! What a plan needs of a device, against its limits.
 
 use crate::kernel::Module;
-use crate::problem::Span;
 use crate::uniform::ProblemUniform;
-use crate::{Error, Problem};
+use crate::{Error, Operand, Problem};
+
+/// What a binding's offset is rounded down to, at most.
+const ALIGNMENT: u64 = 256;
 
 /// Workgroups of one dispatch: far from where u32 arithmetic would wrap.
 const MOST_GROUPS: u64 = 1 << 31;
 
 /// Everything bound must fit one binding each, and every number its limit.
 pub(super) fn check_bindings(problem: &Problem, limits: &wgpu::Limits) -> Result<(), Error> {
-    let spans: Vec<Span> = problem.operands().into_iter().map(|o| problem.span(o)).collect();
-    let bytes = |first: u64, end: u64| 4 * end - (4 * first).min(4 * end) / 256 * 256;
-    let first = |span: &Span| u64::from(span.offset);
-    let end = |span: &Span| problem.elements(span.operand);
-    let used = || spans.iter().filter(|span| !span.is_empty());
+    let homes = || problem.operands().into_iter().filter(|&o| problem.elements(o) > 0);
+    let first = |operand| {
+        let unit = u128::from(problem.element_of(operand).bytes());
+        let byte = u64::try_from(problem.span(operand).offset * unit).unwrap_or(u64::MAX);
+        byte / ALIGNMENT * ALIGNMENT
+    };
+    let bytes = |operand| problem.bytes(operand) - first(operand);
     if problem.is_arena() {
-        let first = used().map(first).min().unwrap_or(0);
-        let end = used().map(end).max().unwrap_or(0);
-        check_binding("arena", bytes(first, end), limits)?;
+        let homes = || homes().filter(|&o| o != Operand::Tables);
+        let end = homes().map(|o| problem.bytes(o)).max().unwrap_or(0);
+        check_binding("arena", end - homes().map(first).min().unwrap_or(0), limits)?;
+        check_binding("tables", problem.bytes(Operand::Tables), limits)?;
     } else {
-        for span in used() {
-            check_binding(span.operand.name(), bytes(first(span), end(span)), limits)?;
+        for operand in homes() {
+            check_binding(operand.name(), bytes(operand), limits)?;
         }
     }
     check_groups_and_uniforms(limits)
@@ -37,7 +42,7 @@ pub(crate) fn check_groups_and_uniforms(limits: &wgpu::Limits) -> Result<(), Err
             2,
             limits.max_uniform_buffers_per_shader_stage.into(),
         ),
-        ("max_bindings_per_bind_group", 17, limits.max_bindings_per_bind_group.into()),
+        ("max_bindings_per_bind_group", 19, limits.max_bindings_per_bind_group.into()),
         ("max_bind_groups", 1, limits.max_bind_groups.into()),
     ];
     for (what, need, got) in needs {

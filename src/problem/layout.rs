@@ -43,9 +43,22 @@ impl Layout {
     pub const fn at(self, offset: u32) -> Layout {
         Layout { offset, ..self }
     }
+
+    /// The first element of a row.
+    pub(crate) fn start(self, [batch, head, token]: [u32; 3]) -> usize {
+        let at = u64::from(self.offset)
+            + u64::from(batch) * u64::from(self.batch)
+            + u64::from(head) * u64::from(self.head)
+            + u64::from(token) * u64::from(self.token);
+        at as usize
+    }
 }
 
-/// Strides of the additive bias `[batch, head, query, key]`, in elements; 0 repeats along an axis.
+/// Strides of the additive bias or the boolean mask `[batch, head, query, key]`, in elements; 0
+/// repeats along an axis.
+///
+/// An element of a mask is a key: a bool on the host, a bit on the GPU, where every row starts on a
+/// word of 32, so that all but the key's stride must be multiples of 32.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct BiasLayout {
     /// The first element.
@@ -64,10 +77,10 @@ pub struct BiasLayout {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub operand: Operand,
-    pub offset: u32,
+    pub offset: u128,
     /// (count, stride) of batch, head, token and the last axis. Wide, so that sizes which do not
     /// fit are reported as they are.
-    pub axes: [(u32, u128); 4],
+    pub axes: [(u64, u128); 4],
 }
 
 /// Element indices are u32 in the shaders.
@@ -84,7 +97,21 @@ impl Span {
             return 0;
         }
         let last: u128 = self.axes.iter().map(|&(n, stride)| u128::from(n - 1) * stride).sum();
-        u128::from(self.offset) + last + 1
+        self.offset + last + 1
+    }
+
+    /// The same memory in units a `parts`-th as large.
+    pub fn in_parts(&self, parts: u32) -> Span {
+        let n = u128::from(parts);
+        let [outer @ .., (count, stride)] = self.axes;
+        let [batch, head, token] = outer.map(|(count, stride)| (count, stride * n));
+        // The last axis is contiguous, or one element that repeats.
+        let count = if stride == 0 { count.min(1) } else { count };
+        Span {
+            offset: self.offset * n,
+            axes: [batch, head, token, (count * u64::from(parts), 1)],
+            ..*self
+        }
     }
 
     /// Indices must fit in 32 bits.
@@ -150,27 +177,27 @@ impl Span {
             Some(inner)
         };
         let (one, another) = (one(self)?, one(other)?);
-        let first = u128::from(self.offset.min(other.offset));
+        let first = self.offset.min(other.offset);
         let fits = one.end().max(another.end()) - first <= largest;
         (fits && other.rising().last()?.1 == largest).then_some((one, another))
     }
 
     /// Axes along which something moves, in rising order of stride.
-    fn rising(&self) -> Vec<(u32, u128)> {
+    fn rising(&self) -> Vec<(u64, u128)> {
         let mut axes: Vec<_> = self.axes.into_iter().filter(|axis| axis.0 > 1).collect();
         axes.sort_by_key(|axis| axis.1);
         axes
     }
 
     fn hull(&self) -> (u128, u128) {
-        (u128::from(self.offset), self.end())
+        (self.offset, self.end())
     }
 
     /// First residue modulo g, and how many from there on may be touched.
     fn residues(&self, g: u128) -> (u128, u128) {
         let within = self.axes.iter().filter(|axis| axis.0 > 0 && axis.1 % g != 0);
         let width: u128 = within.map(|axis| u128::from(axis.0 - 1) * axis.1).sum();
-        (u128::from(self.offset) % g, width + 1)
+        (self.offset % g, width + 1)
     }
 }
 
@@ -179,8 +206,8 @@ mod tests {
     use super::*;
 
     fn span(offset: u32, axes: [(u32, u32); 4]) -> Span {
-        let axes = axes.map(|(count, stride)| (count, stride.into()));
-        Span { operand: Operand::O, offset, axes }
+        let axes = axes.map(|(count, stride)| (count.into(), stride.into()));
+        Span { operand: Operand::O, offset: offset.into(), axes }
     }
 
     #[test]
@@ -208,7 +235,7 @@ mod tests {
                         for d in 0..s.axes[3].0 {
                             let at = [b, h, t, d];
                             let at = at.iter().zip(s.axes).map(|(&n, axis)| u128::from(n) * axis.1);
-                            all.push(u128::from(s.offset) + at.sum::<u128>());
+                            all.push(s.offset + at.sum::<u128>());
                         }
                     }
                 }
@@ -256,5 +283,7 @@ mod tests {
         );
         assert!(huge.check_size().is_err());
         assert!(span(u32::MAX, [(0, 9), (1, 0), (1, 0), (2, 1)]).check_size().is_ok());
+        let row = span(0, [(1, 0), (1, 0), (1, 0), (u32::MAX, 1)]);
+        assert_eq!(row.in_parts(2).end(), 2 * u128::from(u32::MAX));
     }
 }

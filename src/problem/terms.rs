@@ -91,6 +91,20 @@ pub enum Element {
     /// IEEE 754 binary32.
     #[default]
     F32,
+    /// IEEE 754 binary16. Two in a u32 word of a GPU buffer, the first in the low half.
+    F16,
+    /// bfloat16: the upper half of a binary32. Packed likewise.
+    Bf16,
+}
+
+impl Element {
+    /// Bytes of one number.
+    pub const fn bytes(self) -> u32 {
+        match self {
+            Element::F32 => 4,
+            Element::F16 | Element::Bf16 => 2,
+        }
+    }
 }
 
 /// Operands that share a storage type.
@@ -157,11 +171,30 @@ pub enum Operand {
     Bo,
     /// A multi-head plan's queries, keys and values: more of its working memory.
     Projected,
+    /// Which keys may be attended to, broadcast to `[batch, q_heads, q_len, kv_len]`. Host: a bool
+    /// each. GPU: bits in u32 words, key j is bit j % 32 of word j / 32, every row starts on a word.
+    Mask,
+    /// One u32 buffer that holds the small operands below, each where
+    /// [`Problem::table`](crate::Problem::table) says.
+    Tables,
+    /// Queries that exist, u32 `[batch]`. In [`Operand::Tables`].
+    QLens,
+    /// Keys that exist, u32 `[batch]`. In [`Operand::Tables`].
+    KvLens,
+    /// Where each packed sequence's queries begin and the last one's end, u32 `[sequences + 1]`. In
+    /// [`Operand::Tables`].
+    CuSeqlensQ,
+    /// The same for keys. In [`Operand::Tables`].
+    CuSeqlensKv,
+    /// ALiBi slopes, f32 `[q_heads]`. In [`Operand::Tables`].
+    Slopes,
+    /// Learned sink logits, f32 `[q_heads]`. In [`Operand::Tables`].
+    Sinks,
 }
 
 impl Operand {
     /// All there are, in the order of their numbers.
-    pub(crate) const ALL: [Operand; 25] = [
+    pub(crate) const ALL: [Operand; 33] = [
         Operand::Q,
         Operand::K,
         Operand::V,
@@ -187,6 +220,24 @@ impl Operand {
         Operand::Bv,
         Operand::Bo,
         Operand::Projected,
+        Operand::Mask,
+        Operand::Tables,
+        Operand::QLens,
+        Operand::KvLens,
+        Operand::CuSeqlensQ,
+        Operand::CuSeqlensKv,
+        Operand::Slopes,
+        Operand::Sinks,
+    ];
+
+    /// What [`Operand::Tables`] may hold, in this order.
+    pub(crate) const TABLES: [Operand; 6] = [
+        Operand::QLens,
+        Operand::KvLens,
+        Operand::CuSeqlensQ,
+        Operand::CuSeqlensKv,
+        Operand::Slopes,
+        Operand::Sinks,
     ];
 
     pub(crate) const fn name(self) -> &'static str {
@@ -216,6 +267,14 @@ impl Operand {
             Operand::Bv => "b_v",
             Operand::Bo => "b_o",
             Operand::Projected => "projected",
+            Operand::Mask => "mask",
+            Operand::Tables => "tables",
+            Operand::QLens => "q_lens",
+            Operand::KvLens => "kv_lens",
+            Operand::CuSeqlensQ => "cu_seqlens_q",
+            Operand::CuSeqlensKv => "cu_seqlens_kv",
+            Operand::Slopes => "slopes",
+            Operand::Sinks => "sinks",
         }
     }
 

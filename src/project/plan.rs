@@ -79,8 +79,8 @@ impl Attention {
         let limits = self.limits();
         check_groups_and_uniforms(limits)?;
         for operand in projection.operands() {
-            let first = first_bound(projection.rows_of(operand).offset, limits);
-            let bytes = 4 * projection.elements(operand).saturating_sub(first.into());
+            let first = first_bound(4 * u64::from(projection.rows_of(operand).offset), limits);
+            let bytes = (4 * projection.elements(operand)).saturating_sub(first);
             check_binding(operand.name(), bytes, limits)?;
         }
         // Square workgroups of 16 x 16 or 8 x 8 threads, each with 4 x 4 results.
@@ -175,10 +175,7 @@ impl ProjectionPlan {
         scope: &mut impl Scope,
     ) -> Result<ProjectionBound, Error> {
         let projection = &self.projection;
-        let need = |operand: Operand| {
-            let (bytes, written) = (4 * projection.elements(operand), operand.is_written());
-            Need { operand, bytes, written }
-        };
+        let need = |operand: Operand| Need::new(operand, 4 * projection.elements(operand), 4);
         buffers.check(&projection.operands().into_iter().map(need).collect::<Vec<_>>())?;
         let Some((pipeline, grid)) = &self.step else {
             return Ok(ProjectionBound { recording: Recording::default() });
@@ -194,21 +191,23 @@ impl ProjectionPlan {
                 let size = size_of::<ProjectionUniform>() as u64;
                 return Range { buffer: &uniforms, offset: 0, size };
             };
-            let offset = 4 * u64::from(self.first_bound(operand));
+            let offset = self.first_bound(operand);
             Range { buffer, offset, size: 4 * projection.elements(operand) - offset }
         };
         let dispatch = scope.run(device, || pipeline.dispatch(device, *grid, range))?;
         Ok(ProjectionBound { recording: Recording(vec![dispatch]) })
     }
 
-    fn first_bound(&self, operand: Operand) -> u32 {
-        first_bound(self.projection.rows_of(operand).offset, self.attention.limits())
+    /// In bytes.
+    fn first_bound(&self, operand: Operand) -> u64 {
+        let first = 4 * u64::from(self.projection.rows_of(operand).offset);
+        first_bound(first, self.attention.limits())
     }
 
     fn uniform(&self) -> ProjectionUniform {
         let rows = |operand: Operand| {
             let Rows { offset, stride } = self.projection.rows_of(operand);
-            (offset - self.first_bound(operand), stride)
+            (offset - (self.first_bound(operand) / 4) as u32, stride)
         };
         let [x, w, b, residual, y] = LAID_OUT.map(rows);
         let (tokens, input, output) = self.projection.sizes();

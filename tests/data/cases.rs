@@ -6,9 +6,10 @@ use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
 use wgpu_attention::{Align, Band, Inputs, Output, Problem, Shape};
 
+use super::expected::Expected;
 use super::tensor::read;
 
-/// One case that this crate can compute. The problem asks for LSE.
+/// One case. The problem asks for LSE.
 pub struct Case {
     pub name: String,
     pub problem: Problem,
@@ -18,51 +19,46 @@ pub struct Case {
     k: Vec<f32>,
     v: Vec<f32>,
     bias: Option<Vec<f32>>,
-    out: Vec<f64>,
-    /// Also right, where f32 has another answer.
-    out_f32: Option<Vec<f64>>,
-    lse: Vec<f64>,
+    mask: Option<Vec<bool>>,
+    slopes: Option<Vec<f32>>,
+    expected: Expected,
     out_tolerance: f64,
     lse_tolerance: f64,
 }
 
 /// Every case of the index.
-pub struct Cases {
-    pub ready: Vec<Case>,
-    /// Names of those that need what this crate does not have yet, and what that is.
-    pub not_yet: Vec<(String, String)>,
-}
-
-impl Cases {
-    pub fn load() -> Cases {
-        let folder: PathBuf =
-            [env!("CARGO_MANIFEST_DIR"), "tests", "data", "cases"].iter().collect();
-        let index = std::fs::read(folder.join("index.json")).expect("tests/data/cases/index.json");
-        let index: Value = serde_json::from_slice(&index).expect("an index in JSON");
-        let mut cases = Cases { ready: Vec::new(), not_yet: Vec::new() };
-        for entry in index["cases"].as_array().expect("a list of cases") {
-            let name = text(&entry["name"]);
-            let file = std::fs::read(folder.join(text(&entry["file"])));
-            let file = file.unwrap_or_else(|error| panic!("{name}: {error}"));
-            let file = SafeTensors::deserialize(&file);
-            let file = file.unwrap_or_else(|error| panic!("{name}: {error}"));
-            match not_yet(entry, &file) {
-                Some(why) => cases.not_yet.push((name.into(), why)),
-                None => cases.ready.push(Case::new(entry, &file)),
-            }
-        }
-        cases
-    }
+pub fn load() -> Vec<Case> {
+    let folder: PathBuf = [env!("CARGO_MANIFEST_DIR"), "tests", "data", "cases"].iter().collect();
+    let index = std::fs::read(folder.join("index.json")).expect("tests/data/cases/index.json");
+    let index: Value = serde_json::from_slice(&index).expect("an index in JSON");
+    let case = |entry: &Value| {
+        let name = text(&entry["name"]);
+        let file = std::fs::read(folder.join(text(&entry["file"])));
+        let file = file.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let file = SafeTensors::deserialize(&file);
+        Case::new(entry, &file.unwrap_or_else(|error| panic!("{name}: {error}")))
+    };
+    index["cases"].as_array().expect("a list of cases").iter().map(case).collect()
 }
 
 impl Case {
     fn new(entry: &Value, file: &SafeTensors<'_>) -> Case {
         let mut problem = problem(entry);
-        let bias = file.tensor("mask").ok().map(|mask| {
-            let shape: Vec<u32> = mask.shape().iter().map(|&n| n as u32).collect();
-            problem = problem.clone().bias_shape(&shape);
-            read(file, "mask")
-        });
+        let (mut bias, mut mask) = (None, None);
+        if let Ok(tensor) = file.tensor("mask") {
+            let shape: Vec<u32> = tensor.shape().iter().map(|&n| n as u32).collect();
+            if tensor.dtype() == Dtype::BOOL {
+                problem = problem.mask_shape(&shape);
+                mask = Some(tensor.data().iter().map(|&may| may != 0).collect());
+            } else {
+                problem = problem.bias_shape(&shape);
+                bias = Some(read(file, "mask"));
+            }
+        }
+        let slopes = file.tensor("alibi_slopes").ok().map(|_| read(file, "alibi_slopes"));
+        if slopes.is_some() {
+            problem = problem.alibi();
+        }
         let tags = entry["tags"].as_array().expect("a list of tags");
         let tolerance = |part: &str| {
             let value = &entry["suggested_atol_by_tensor"][part];
@@ -72,6 +68,13 @@ impl Case {
             .tensor("out_f32")
             .ok()
             .map(|_| read::<f32>(file, "out_f32").into_iter().map(f64::from).collect());
+        let expected = Expected {
+            out: Some(read(file, "out")),
+            out_f32,
+            lse: Some(read(file, "lse")),
+            value_dim: problem.shape().value_dim as usize,
+            any_for_nan: false,
+        };
         Case {
             name: text(&entry["name"]).into(),
             problem,
@@ -80,20 +83,20 @@ impl Case {
             k: read(file, "k"),
             v: read(file, "v"),
             bias,
-            out: read(file, "out"),
-            out_f32,
-            lse: read(file, "lse"),
+            mask,
+            slopes,
+            expected,
             out_tolerance: tolerance("out"),
             lse_tolerance: tolerance("lse"),
         }
     }
 
     pub fn inputs(&self) -> Inputs<'_> {
-        let inputs = Inputs::new(&self.q, &self.k, &self.v);
-        match &self.bias {
-            Some(bias) => inputs.bias(bias),
-            None => inputs,
-        }
+        let mut inputs = Inputs::new(&self.q, &self.k, &self.v);
+        inputs.extras.bias = self.bias.as_deref();
+        inputs.extras.mask = self.mask.as_deref();
+        inputs.extras.slopes = self.slopes.as_deref();
+        inputs
     }
 
     /// Nothing if the result is right, else what is wrong with it.
@@ -113,38 +116,13 @@ impl Case {
 
     /// How far output and LSE are from the expected ones, at most.
     pub fn distance(&self, out: &[f64], lse: &[f64]) -> Result<[f64; 2], String> {
-        if out.len() != self.out.len() || lse.len() != self.lse.len() {
+        let Expected { out: all, lse: all_lse, .. } = &self.expected;
+        let sizes = [all, all_lse].map(|all| all.as_ref().map(Vec::len));
+        if sizes != [Some(out.len()), Some(lse.len())] {
             return Err(format!("{}: {} and {} numbers", self.name, out.len(), lse.len()));
         }
-        let width = self.problem.shape().value_dim as usize;
-        let mut far = [0.0f64; 2];
-        for (row, out) in out.chunks(width).enumerate() {
-            let of = |all: &'_ [f64]| most(out, &all[row * width..][..width]);
-            let either = self.out_f32.as_deref().map_or(f64::INFINITY, of);
-            far[0] = far[0].max(of(&self.out).min(either));
-            if self.lse[row] == f64::NEG_INFINITY && out.iter().any(|&x| x != 0.0) {
-                return Err(format!("{}: row {row} has no key and is not 0", self.name));
-            }
-            if !self.out[row * width..][..width].iter().any(|x| x.is_nan()) {
-                far[1] = far[1].max(apart(lse[row], self.lse[row]));
-            }
-        }
-        Ok(far)
+        Ok([self.expected.out(out).by, self.expected.lse(lse).by])
     }
-}
-
-/// What a case needs that is not there yet.
-fn not_yet(entry: &Value, file: &SafeTensors<'_>) -> Option<String> {
-    let has = |name: &str| file.tensor(name).is_ok();
-    let boolean = file.tensor("mask").is_ok_and(|mask| mask.dtype() == Dtype::BOOL);
-    let needs = [
-        (boolean, "boolean mask"),
-        (has("alibi_slopes"), "ALiBi"),
-        (has("kv_lens"), "lengths per batch"),
-        (entry["params"].get("shift").is_some(), "explicit shift"),
-    ];
-    let needs: Vec<_> = needs.into_iter().filter(|need| need.0).map(|need| need.1).collect();
-    (!needs.is_empty()).then(|| needs.join(" and "))
 }
 
 fn problem(entry: &Value) -> Problem {
@@ -181,17 +159,4 @@ fn problem(entry: &Value) -> Problem {
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("not a text: {value}"))
-}
-
-fn most(got: &[f64], want: &[f64]) -> f64 {
-    got.iter().zip(want).map(|(&got, &want)| apart(got, want)).fold(0.0, f64::max)
-}
-
-/// Infinite where one is NaN or infinite and the other is not the same.
-fn apart(got: f64, want: f64) -> f64 {
-    match got == want || (got.is_nan() && want.is_nan()) {
-        true => 0.0,
-        false if (got - want).is_finite() => (got - want).abs(),
-        false => f64::INFINITY,
-    }
 }

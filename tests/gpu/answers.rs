@@ -1,9 +1,12 @@
 //! A case with its right answer, and how far off a kernel may be.
 
-use wgpu_attention::{Choice, Inputs, Method, Output, Problem, Tile, cpu};
+use wgpu_attention::half::{bf16, f16};
+use wgpu_attention::{
+    Choice, Element, Error, Gpu, Inputs, Method, Output, Problem, Scalar, Tile, cpu,
+};
 
 use crate::cases::Case;
-use crate::data::{Data, max_error};
+use crate::data::{Data, max_error, max_error_of, rounding};
 
 pub const FLASH: Choice = Choice::method(Method::Flash);
 pub const STAGED: Choice = Choice::method(Method::Staged);
@@ -59,31 +62,81 @@ pub struct Checked {
 
 impl Checked {
     pub fn new(case: Case) -> Checked {
-        let mut data = Data::new(&case.problem, case.seed);
+        let mut data = Data::new(&case.problem, case.seed).rounded(case.types);
         if let (Some(bias), n @ 1..) = (&mut data.bias, case.excluded) {
             bias.iter_mut().skip(n / 2).step_by(n).for_each(|bias| *bias = f32::NEG_INFINITY);
+        }
+        data.given = case.given.clone();
+        if case.poisoned {
+            data.poison(&case.problem);
         }
         let (reference, tolerance) = answer(&case.problem, data.inputs());
         Checked { case, data, reference, tolerance }
     }
 
+    /// The host call, its operands stored as the case says; O as f32.
+    pub async fn run(&self, gpu: &Gpu, problem: &Problem, choice: Choice) -> Result<Output, Error> {
+        match self.case.types[0] {
+            Element::F16 => self.with_queries::<f16>(gpu, problem, choice).await,
+            Element::Bf16 => self.with_queries::<bf16>(gpu, problem, choice).await,
+            _ => self.with_queries::<f32>(gpu, problem, choice).await,
+        }
+    }
+
+    async fn with_queries<T: Scalar>(
+        &self,
+        gpu: &Gpu,
+        problem: &Problem,
+        choice: Choice,
+    ) -> Result<Output, Error> {
+        match self.case.types[1] {
+            Element::F16 => self.with_types::<T, f16>(gpu, problem, choice).await,
+            Element::Bf16 => self.with_types::<T, bf16>(gpu, problem, choice).await,
+            _ => self.with_types::<T, f32>(gpu, problem, choice).await,
+        }
+    }
+
+    async fn with_types<T: Scalar, C: Scalar>(
+        &self,
+        gpu: &Gpu,
+        problem: &Problem,
+        choice: Choice,
+    ) -> Result<Output, Error> {
+        let Data { q, k, v, .. } = &self.data;
+        let (q, k, v) = (stored::<T>(q), stored::<C>(k), stored::<C>(v));
+        let mut inputs = Inputs::new(&q, &k, &v);
+        inputs.extras = self.data.inputs().extras;
+        let got = gpu.attention_async(problem, inputs, choice).await?;
+        let mut output = self.reference.clone();
+        output.o = got.o.iter().map(|x| x.to_f64() as f32).collect();
+        (output.lse, output.scores, output.weights) = (got.lse, got.scores, got.weights);
+        Ok(output)
+    }
+
     /// Largest error as a part of what is allowed, over all outputs that `got` should have.
     pub fn compare(&self, problem: &Problem, got: &Output) -> f32 {
         let (want, wanted) = (&self.reference, problem.outputs());
+        let [o, lse, scores, weights] = self.tolerance;
+        // Rounding to the storage type comes on top, of what is right or a little off.
+        let [near_one, near_zero] = rounding(self.case.types[0]);
+        let rounded = |want: f32| o + near_one * (want.abs() + o) + near_zero;
+        let error = max_error_of(&got.o, &want.o, rounded);
         let parts = [
-            (true, Some(&got.o), Some(&want.o)),
-            (wanted.lse, got.lse.as_ref(), want.lse.as_ref()),
-            (wanted.scores, got.scores.as_ref(), want.scores.as_ref()),
-            (wanted.weights, got.weights.as_ref(), want.weights.as_ref()),
+            (wanted.lse, &got.lse, &want.lse, lse),
+            (wanted.scores, &got.scores, &want.scores, scores),
+            (wanted.weights, &got.weights, &want.weights, weights),
         ];
-        let error = |((wanted, got, want), tolerance): ((bool, Option<_>, Option<_>), f32)| {
+        parts.into_iter().fold(error, |most, (wanted, got, want, tolerance)| {
             assert_eq!(wanted, got.is_some(), "{}", self.case.name);
-            let (Some(got), Some(want)): (Option<&Vec<f32>>, Option<&Vec<f32>>) = (got, want)
-            else {
-                return 0.0;
-            };
-            max_error(got, want) / tolerance
-        };
-        parts.into_iter().zip(self.tolerance).map(error).fold(0.0, f32::max)
+            match (got, want) {
+                (Some(got), Some(want)) => most.max(max_error(got, want) / tolerance),
+                _ => most,
+            }
+        })
     }
+}
+
+/// Numbers as they are stored.
+pub fn stored<T: Scalar>(x: &[f32]) -> Vec<T> {
+    x.iter().map(|&x| T::from_f64(x.into())).collect()
 }

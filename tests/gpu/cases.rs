@@ -3,26 +3,51 @@
 //! A case says what is computed from what; which kernel computes it, and which outputs besides O
 //! are wanted, is for the test that runs the table.
 
-#[path = "cases/drawn.rs"] // Also from outside this folder.
+// By path, as these files are also used from outside this folder.
+#[path = "cases/drawn.rs"]
 mod drawn;
+#[path = "cases/given.rs"]
+mod given;
+#[path = "cases/layouts.rs"]
+mod layouts;
+#[path = "cases/lengths.rs"]
+mod lengths;
+#[path = "cases/masks.rs"]
+mod masks;
+#[path = "cases/packed.rs"]
+mod packed;
+#[path = "cases/terms.rs"]
+mod terms;
+#[path = "cases/types.rs"]
+mod types;
 
-use wgpu_attention::{Align, Band, BiasLayout, Layout, Operand, Problem, Shape};
+use wgpu_attention::{Align, Band, BiasLayout, Element, Layout, Operand, Problem, Shape};
+
+use crate::data::Given;
+pub use layouts::packed_rows;
 
 /// One problem with random operands.
+#[derive(Clone)]
 pub struct Case {
     pub name: String,
     pub problem: Problem,
     pub seed: u64,
     /// Every so many elements of the bias are -inf; 0 for none.
     pub excluded: usize,
+    pub given: Given,
+    /// What Q and O, and K and V, are stored as.
+    pub types: [Element; 2],
+    /// Rows that no sequence has hold NaN.
+    pub poisoned: bool,
 }
 
 /// A case whose bias, if it has one, excludes nothing.
-fn case(name: impl Into<String>, problem: Problem) -> Case {
+pub fn case(name: impl Into<String>, problem: Problem) -> Case {
     let name = name.into();
     // From the name, so that a new case leaves the numbers of the others alone.
     let seed = name.bytes().fold(0u64, |seed, byte| (31 * seed + u64::from(byte)) % 1_000_003);
-    Case { name, problem, seed, excluded: 0 }
+    let (given, types) = (Given::default(), [Element::F32; 2]);
+    Case { name, problem, seed, excluded: 0, given, types, poisoned: false }
 }
 
 /// `[batch, q_heads, kv_heads, q_len, kv_len, head_dim, value_dim]`.
@@ -56,8 +81,13 @@ pub fn all() -> Vec<Case> {
     }));
     all.extend(scales());
     all.extend(biases());
-    all.extend(layouts());
+    all.extend(layouts::all());
     all.push(everything());
+    all.extend(masks::all());
+    all.extend(lengths::all());
+    all.extend(packed::all());
+    all.extend(terms::all());
+    all.extend(types::all());
     all.extend((0..drawn::CASES).map(drawn::case));
     all
 }
@@ -220,69 +250,6 @@ fn biases() -> Vec<Case> {
     all
 }
 
-/// Part `part` of packed rows `[batch, token, parts, head, dim]`.
-pub fn packed(part: u32, parts: u32, heads: u32, tokens: u32, dim: u32) -> Layout {
-    let token = parts * heads * dim;
-    Layout { offset: part * heads * dim, batch: tokens * token, head: dim, token }
-}
-
-fn layouts() -> Vec<Case> {
-    use Operand::{K, Lse, O, Q, Scores, V, Weights};
-    let laid_out = |name: &str, problem: Problem, rows: &[(Operand, Layout)]| {
-        case(name, rows.iter().fold(problem, |problem, &(o, layout)| problem.layout(o, layout)))
-    };
-    let major = Layout::token_major;
-    let to = |offset, batch, head, token| Layout { offset, batch, head, token };
-    let own = |dim| Problem::new(Shape::self_attention(2, 3, 37, dim));
-    let qkv = |dim| [Q, K, V].map(|o| (o, packed(o as u32, 3, 3, 37, dim)));
-    vec![
-        laid_out(
-            "token-major",
-            usual(),
-            &[
-                (Q, major(4, 21, 8)),
-                (K, major(2, 75, 8)),
-                (V, major(2, 75, 8)),
-                (O, major(4, 21, 8)),
-            ],
-        ),
-        laid_out("packed QKV", own(8), &qkv(8)),
-        laid_out("packed QKV of odd rows", own(5), &qkv(5)),
-        laid_out("packed QKV, causal", own(8).causal(), &qkv(8)),
-        laid_out("odd offsets", usual(), &[(Q, to(1, 672, 168, 8)), (K, to(3, 1200, 600, 8))]),
-        laid_out("odd strides", usual(), &[(V, to(0, 1350, 675, 9)), (O, to(7, 2000, 233, 11))]),
-        laid_out(
-            "far offsets",
-            usual(),
-            &[(Q, to(100_000, 672, 168, 8)), (O, to(4096, 672, 168, 8))],
-        ),
-        laid_out(
-            "one K and V for the batch",
-            usual(),
-            &[(K, to(0, 0, 600, 8)), (V, to(0, 0, 600, 8))],
-        ),
-        laid_out(
-            "one K and V for all heads",
-            usual(),
-            &[(K, to(4, 600, 0, 8)), (V, to(0, 600, 0, 8))],
-        ),
-        laid_out("one key row", usual(), &[(K, to(0, 0, 0, 0)), (Q, to(0, 0, 8, 0))]),
-        laid_out("overlapping rows of K", usual(), &[(K, to(0, 64, 32, 4)), (V, to(0, 3, 2, 1))]),
-        laid_out(
-            "gaps in O and LSE",
-            usual(),
-            &[(O, to(8, 2000, 400, 16)), (Lse, to(3, 200, 50, 2))],
-        ),
-        laid_out("token-major LSE", usual(), &[(Lse, to(0, 84, 1, 4))]),
-        laid_out(
-            "scores and weights with gaps",
-            usual(),
-            &[(Scores, to(2, 8000, 1900, 80)), (Weights, to(5, 9000, 77, 400))],
-        ),
-        laid_out("token-major weights", usual(), &[(Weights, to(0, 6300, 75, 300))]),
-    ]
-}
-
 /// All options in one problem, on rows that are no whole quads.
 fn everything() -> Case {
     let problem = Problem::new(shape([2, 6, 3, 41, 83, 6, 10]))
@@ -292,8 +259,8 @@ fn everything() -> Case {
         .softcap(3.0)
         .bias_shape(&[2, 1, 41, 83])
         .layout(Operand::Q, Layout::token_major(6, 41, 6).at(7))
-        .layout(Operand::K, packed(0, 2, 3, 83, 8))
-        .layout(Operand::V, packed(0, 2, 3, 83, 10))
+        .layout(Operand::K, packed_rows(0, 2, 3, 83, 8))
+        .layout(Operand::V, packed_rows(0, 2, 3, 83, 10))
         .layout(Operand::O, Layout::token_major(6, 41, 10).at(1))
         .layout(Operand::Lse, Layout::token_major(6, 41, 1));
     Case { excluded: 5, ..case("everything", problem) }

@@ -72,8 +72,8 @@ impl Run<'_> {
         for checked in cases {
             let problem = (self.wants)(checked.case.problem.clone());
             let name = checked.case.name.as_str();
-            let error = match self.gpu.attention_with(&problem, checked.data.inputs(), self.choice)
-            {
+            let got = pollster::block_on(checked.run(self.gpu, &problem, self.choice));
+            let error = match got {
                 Ok(got) => checked.compare(&problem, &got),
                 Err(Error::Limit { .. }) => {
                     skipped += 1;

@@ -6,3 +6,4 @@ mod memory;
 pub mod pass;
 mod reuse;
 mod rounds;
+mod tables;

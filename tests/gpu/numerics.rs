@@ -1,7 +1,7 @@
 //! Numbers at the edges: large, small, hidden, not finite. Each row says what is right in words
 //! that need no reference, and every implementation, the reference included, must say the same.
 
-mod faults;
+mod behind;
 mod hidden;
 mod long;
 

@@ -2,8 +2,8 @@
 //! whenever it computes the same.
 
 use wgpu_attention::{
-    Align, Attention, Choice, Gpu, Inputs, Layout, LoopLimit, Operand, Options, Output, Problem,
-    Shape, Tile, cpu,
+    Align, Attention, Choice, Element, Gpu, Inputs, Layout, LoopLimit, Operand, Options, Output,
+    Problem, Shape, Tile, cpu,
 };
 
 use crate::cases::{self, Case};
@@ -38,7 +38,13 @@ fn default_limits() {
 
 #[test]
 fn explicit_tiles() {
-    let names = ["token-major", "gaps in O and LSE", "everything"];
+    let names = [
+        "token-major",
+        "gaps in O and LSE",
+        "everything",
+        "packed, everything",
+        "lens, bias, mask, band",
+    ];
     let some = |name: &str| names.contains(&name) || name.starts_with("129 x 33");
     for (queries, keys) in [(4, 16), (8, 64), (16, 64), (32, 32), (64, 32)] {
         let choice = Choice::tile(Tile { queries, keys });
@@ -72,8 +78,25 @@ fn split_keys() {
             plan.is_ok_and(|plan| plan.describe().split_keys.is_some())
         };
         for (name, choice, wants) in [("fused", FLASH, LSE), ("staged", STAGED, EVERYTHING)] {
-            let drawn = |checked: &&Checked| checked.case.name.starts_with("drawn");
-            let split = table().iter().filter(|case| choice == STAGED || !drawn(case));
+            // Each kind alone, and all together: what it has to do with splits shows.
+            let few = |checked: &&Checked| {
+                let Case { name, types, given, .. } = &checked.case;
+                let has_lengths = given.kv_lens.is_some() || given.q_lens.is_some();
+                let kinds = [
+                    checked.data.bias.is_some(),
+                    given.mask.is_some(),
+                    has_lengths,
+                    given.cu_seqlens.is_some(),
+                    given.slopes.is_some(),
+                    given.sinks.is_some(),
+                ];
+                let alone = kinds.into_iter().filter(|&has| has).count() < 2;
+                let plain = alone && *types == [Element::F32; 2];
+                let some = ["packed, everything", "Bf16, mask, ALiBi, sinks", "quads, F16 and F16"];
+                some.contains(&name.as_str())
+                    || plain && (choice == STAGED || !name.starts_with("drawn"))
+            };
+            let split = table().iter().filter(few);
             let split: Vec<_> = split.filter(|checked| splits(checked, choice)).collect();
             let name = &format!("{name}, split after {iterations} iterations");
             let [ran, skipped] = Run { name, gpu: &gpu, choice, wants }.check(split);
@@ -98,7 +121,7 @@ fn folded_grids_and_rounds() {
     let case = |name: &str, [heads, q_len]: [u32; 2]| {
         let shape = Shape::self_attention(1, heads, q_len, 8).kv_len(150);
         let problem = Problem::new(shape).causal().align(Align::BottomRight);
-        Checked::new(Case { name: name.into(), problem, seed: heads.into(), excluded: 0 })
+        Checked::new(cases::case(name, problem))
     };
     let (many, few) = (case("90 tiles", [30, 130]), case("300 rows", [5, 60]));
     let mut dispatches = Vec::new();
@@ -133,10 +156,14 @@ fn seventy_thousand() {
         ("fused, 70,000 heads", heads, fused, LSE),
         ("staged, 70,000 heads", heads, STAGED, EVERYTHING),
     ] {
-        let case = Case { name: name.into(), problem: Problem::new(shape), seed: 1, excluded: 0 };
-        let run = Run { name, gpu: gpu(), choice, wants };
-        assert_eq!(run.check([&Checked::new(case)]), [1, 0]);
+        let checked = Checked::new(cases::case(name, Problem::new(shape)));
+        assert_eq!(Run { name, gpu: gpu(), choice, wants }.check([&checked]), [1, 0]);
     }
+    let lens: Vec<u32> = (0..70_000).map(|batch| batch % 4).collect();
+    let queries: Vec<u32> = (0..70_000).map(|batch| batch / 4 % 2).collect();
+    let case = cases::case("70,000 lengths", Problem::new(batches)).kv_lens(&lens).q_lens(&queries);
+    let run = Run { name: "fused, 70,000 lengths", gpu: gpu(), choice: fused, wants: LSE };
+    assert_eq!(run.check([&Checked::new(case.poisoned())]), [1, 0]);
 }
 
 /// What a layout skips is 0 in what a host call returns, and what it does not skip is written.
@@ -189,7 +216,7 @@ fn empty_calls_with_a_bias() {
 /// Q, K and V in one slice that is longer than each of their layouts needs.
 #[test]
 fn one_packed_slice() {
-    let [q, k, v] = [0, 1, 2].map(|part| cases::packed(part, 3, 4, 29, 8));
+    let [q, k, v] = [0, 1, 2].map(|part| cases::packed_rows(part, 3, 4, 29, 8));
     let problem = Problem::new(Shape::self_attention(2, 4, 29, 8)).causal();
     let separate = {
         let layouts = [(Operand::Q, q), (Operand::K, k), (Operand::V, v)];

@@ -1,5 +1,8 @@
 //! What attention must satisfy whatever the numbers: laws, each on every implementation.
 
+mod sequences;
+mod terms;
+
 use wgpu_attention::{Align, Band, Inputs, Operand, Output, Problem, Shape};
 
 use crate::checks::{FLASH, STAGED, answer, each};

@@ -212,7 +212,7 @@ fn no_workgroups_and_few_bindings() {
 
     let limits = wgpu::Limits { max_bindings_per_bind_group: 8, ..base };
     let pretend = Pretend::new(&limits, LoopLimit::Unlimited);
-    let want = limit("max_bindings_per_bind_group", 17, 8);
+    let want = limit("max_bindings_per_bind_group", 19, 8);
     let projection = Projection::new(1, 8, 8);
     let problem = Problem::new(Shape::self_attention(1, 2, 3, 4));
     let choice = Choice::default();

@@ -120,6 +120,8 @@ fn raised(
         | "v"
         | "o"
         | "bias"
+        | "mask"
+        | "tables"
         | "lse"
         | "scores"
         | "weights"
@@ -154,11 +156,13 @@ fn replace(limit: &mut u32, need: u64) -> u64 {
 }
 
 /// Everything a plan says of itself, against the limits.
-fn within(plan: &Plan, limits: &wgpu::Limits) -> Result<(), String> {
+pub fn within(plan: &Plan, limits: &wgpu::Limits) -> Result<(), String> {
     let binding = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size);
     let mut checks = vec![("scratch", plan.scratch_bytes(), limits.max_buffer_size)];
-    for operand in [Operand::Q, Operand::K, Operand::V, Operand::O, Operand::Arena] {
-        checks.push(("operand", 4 * plan.problem().elements(operand), binding));
+    let (inputs, rest) = ([Operand::Q, Operand::K, Operand::V], [Operand::O, Operand::Arena]);
+    let extras = [Operand::Bias, Operand::Mask, Operand::Tables, Operand::Lse];
+    for operand in inputs.into_iter().chain(rest).chain(extras) {
+        checks.push(("operand", plan.problem().bytes(operand), binding));
     }
     broken(checks)?;
     plan.describe().dispatches.iter().try_for_each(|dispatch| dispatch_within(dispatch, limits))

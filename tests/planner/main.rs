@@ -3,6 +3,8 @@
 
 mod device;
 mod dispatches;
+mod extras;
+mod fuzz;
 mod layers;
 mod limits;
 mod problems;

@@ -100,7 +100,7 @@ impl Browser {
         wants: Wants,
     ) -> Result<Option<f32>, JsError> {
         let problem = wants(checked.case.problem.clone());
-        match self.gpu.attention_async(&problem, checked.data.inputs(), choice).await {
+        match checked.run(&self.gpu, &problem, choice).await {
             Ok(got) => Ok(Some(checked.compare(&problem, &got))),
             Err(Error::Limit { .. }) => Ok(None),
             Err(error) => Err(error.into()),

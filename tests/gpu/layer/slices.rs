@@ -87,7 +87,7 @@ fn wrong_slices_of_layers() {
             let mut tensors = Tensors::new(&layer, 3);
             tensors.get_mut(operand).resize(got as usize, 0.5);
             let mut inputs = tensors.inputs();
-            inputs.bias = Some(tensors.get(Operand::Bias));
+            inputs.extras.bias = Some(tensors.get(Operand::Bias));
             let want = Error::Length { operand, need, got };
             refused(&format!("{got} of {operand}"), &layer, inputs, &want);
             wrong += 1;
@@ -105,7 +105,7 @@ fn wrong_slices_of_layers() {
     let missing = |operand| Error::Missing { operand };
     refused("no context", &layer, without(|i| i.context = None), &missing(Operand::Context));
     refused("no biases", &layer, without(|i| i.biases = None), &missing(Operand::Bq));
-    refused("no bias", &layer, without(|i| i.bias = None), &missing(Operand::Bias));
+    refused("no bias", &layer, without(|i| i.extras.bias = None), &missing(Operand::Bias));
     let plain = MultiHead::new(10, Problem::new(Shape { q_len: 7, ..shape }));
     let own = Tensors::new(&plain, 3);
     let unexpected = |operand| Error::Unexpected { operand };

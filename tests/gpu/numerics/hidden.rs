@@ -107,7 +107,7 @@ fn poison_stays_where_it_can_be_seen() {
         let clean = data(&problem, hidden_to_odd_rows);
         let (want, [o, lse, _, weights]) = answer(&problem, clean.inputs());
         for poison in POISON {
-            let mut bad = clone(&clean);
+            let mut bad = clean.clone();
             let (target, first, n) = match at {
                 At::Q => (&mut bad.q, row * DIM, DIM),
                 At::K => (&mut bad.k, row * DIM, DIM),
@@ -145,7 +145,7 @@ fn poison_stays_in_its_head() {
     let (want, [tolerance, ..]) = answer(&problem, clean.inputs());
     let head = KEYS * DIM;
     for poison in POISON {
-        let mut bad = clone(&clean);
+        let mut bad = clean.clone();
         for x in [&mut bad.q, &mut bad.k, &mut bad.v] {
             x[head..2 * head].fill(poison);
         }
@@ -157,9 +157,4 @@ fn poison_stays_in_its_head() {
             }
         });
     }
-}
-
-fn clone(data: &Data) -> Data {
-    let Data { q, k, v, bias } = data;
-    Data { q: q.clone(), k: k.clone(), v: v.clone(), bias: bias.clone() }
 }

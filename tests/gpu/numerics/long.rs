@@ -6,12 +6,27 @@ use wgpu_attention::{Attention, Error, LoopLimit, Method, Options, Output, Probl
 use crate::checks::{EVERYTHING, FLASH, LSE, STAGED};
 use crate::support::{Data, default_limits_gpu, gpu, max_error};
 
+const KEYS: u32 = 200_003;
+
 /// 200,003 keys. Unlimited loops on a driver that ends them early must give wrong results: else
 /// this test would prove nothing there.
 #[test]
 fn two_hundred_thousand_keys() {
-    let problem = Problem::new(Shape::self_attention(1, 2, 3, 4).kv_len(200_003));
-    let data = Data::new(&problem, 7);
+    let problem = Problem::new(Shape::self_attention(1, 2, 3, 4).kv_len(KEYS));
+    all_keys_count(&problem, &Data::new(&problem, 7));
+}
+
+/// The same with a mask that hides every third key and some whole tiles.
+#[test]
+fn two_hundred_thousand_keys_and_a_mask() {
+    let problem = Problem::new(Shape::self_attention(1, 2, 3, 4).kv_len(KEYS)).mask_shape(&[KEYS]);
+    let mut data = Data::new(&problem, 7);
+    let may = |j: u32| !j.is_multiple_of(3) && !(j / 128).is_multiple_of(7);
+    data.given.mask = Some((0..KEYS).map(may).collect());
+    all_keys_count(&problem, &data);
+}
+
+fn all_keys_count(problem: &Problem, data: &Data) {
     let want = cpu::attention(&LSE(problem.clone()), data.inputs()).expect("a good call");
     let errors = |got: &Output| {
         let lse = |output: &Output| output.lse.clone().expect("wanted");

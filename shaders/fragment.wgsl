@@ -1,0 +1,70 @@
+// A thread's fragment of a tile's scores: keys `key`, key + THREADS_K, .. of its four rows.
+
+// Whose rows these are, and what each may see.
+struct Rows {
+    i: vec4<u32>,       // queries of the sequence
+    tokens: vec4<u32>,  // the same in the operands
+    begin: vec4<u32>,   // keys [begin, end)
+    end: vec4<u32>,
+}
+
+fn four_rows(here: Place, first: u32) -> Rows {
+    var rows: Rows;
+    rows.i = vec4(here.query + first) + vec4(0u, 1u, 2u, 3u);
+    rows.tokens = min(vec4(here.sequence.first_query) + rows.i, vec4(problem.q_len - 1u));
+    let a = visible(here.sequence, rows.i.x);
+    let b = visible(here.sequence, rows.i.y);
+    let c = visible(here.sequence, rows.i.z);
+    let d = visible(here.sequence, rows.i.w);
+    rows.begin = vec4(a.x, b.x, c.x, d.x);
+    rows.end = vec4(a.y, b.y, c.y, d.y);
+    return rows;
+}
+
+// The bias bits of one key for four rows.
+fn four_biases(here: Place, rows: Rows, key: u32) -> vec4<u32> {
+    var bits = vec4(0u);
+    if (HAS_BIAS) {
+        let token = min(here.sequence.first_key + key, problem.kv_len - 1u);
+        for (var r = 0u; r < 4u; r++) {
+            bits[r] = bias_bits(bias_row(here.sequence.batch, here.head, rows.tokens[r]), token);
+        }
+    }
+    return bits;
+}
+
+// Bit r: row r sees the key, by lengths, band, mask and bias.
+fn four_seen(here: Place, rows: Rows, key: u32, end: u32, biases: vec4<u32>) -> u32 {
+    var seen = (vec4(key) >= rows.begin) & (vec4(key) < min(rows.end, vec4(end)));
+    if (HAS_BIAS) {
+        seen = seen & (biases != vec4(NEGATIVE_INFINITY));
+    }
+    if (HAS_MASK) {
+        let token = min(here.sequence.first_key + key, problem.kv_len - 1u);
+        for (var r = 0u; r < 4u; r++) {
+            let row = mask_row(here.sequence.batch, here.head, rows.tokens[r]);
+            seen[r] = seen[r] && mask_allows(row, token);
+        }
+    }
+    let bits = select(vec4(0u), vec4(1u, 2u, 4u, 8u), seen);
+    return bits.x | bits.y | bits.z | bits.w;
+}
+
+// The scores of one key for four rows, LOWEST where a row does not see it.
+fn four_scores(
+    here: Place,
+    rows: Rows,
+    key: u32,
+    seen: u32,
+    biases: vec4<u32>,
+    dots: vec4<f32>,
+) -> vec4<f32> {
+    var s = dots;
+    let steepness = slope(here.head);
+    for (var r = 0u; r < 4u; r++) {
+        let distance = i32(rows.i[r]) + here.sequence.shift - i32(key);
+        let score = final_score(dots[r], steepness, distance, biases[r]);
+        s[r] = select(LOWEST, score, ((seen >> r) & 1u) == 1u);
+    }
+    return s;
+}

@@ -1,0 +1,15 @@
+// K and V: bfloat16, two in a word.
+
+alias KeyWord = u32;
+alias KeyQuad = vec2<u32>;
+
+const KEYS_A_WORD = 2u;
+
+fn key_element(word: KeyWord, index: u32) -> f32 {
+    let pair = from_bf16(word);
+    return select(pair.x, pair.y, index % 2u == 1u);
+}
+
+fn key_quad(quad: KeyQuad) -> vec4<f32> {
+    return vec4(from_bf16(quad.x), from_bf16(quad.y));
+}

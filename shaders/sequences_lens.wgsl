@@ -1,0 +1,30 @@
+// Sequences: one a batch entry, with lengths of their own, which may come from the GPU. Never more
+// than the capacities.
+
+// Where a table begins that the problem does not have.
+const NOWHERE = 0xffffffffu;
+
+fn entry(batch: u32) -> Sequence {
+    var s: Sequence;
+    s.batch = batch;
+    s.rows = problem.q_len;
+    s.queries = min(lengths.query_count, problem.q_len);
+    s.keys = min(lengths.key_count, problem.kv_len);
+    if (problem.q_lens != NOWHERE) {
+        s.queries = min(s.queries, tables[problem.q_lens + batch]);
+    }
+    if (problem.kv_lens != NOWHERE) {
+        s.keys = min(s.keys, tables[problem.kv_lens + batch]);
+    }
+    return with_band(s);
+}
+
+// The sequence that query row `row` belongs to.
+fn sequence_of_row(batch: u32, row: u32) -> Sequence {
+    return entry(batch);
+}
+
+// The sequence that query tile `tile` of a head belongs to.
+fn sequence_of_tile(batch: u32, tile: u32) -> Sequence {
+    return entry(batch);
+}

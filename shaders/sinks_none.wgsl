@@ -1,0 +1,7 @@
+// No sinks.
+
+const HAS_SINKS = false;
+
+fn sink(head: u32) -> f32 {
+    return LOWEST;
+}
