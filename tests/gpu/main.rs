@@ -15,4 +15,5 @@ mod parity;
 mod precision;
 mod program;
 mod properties;
+mod reports;
 mod support;

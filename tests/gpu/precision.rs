@@ -93,7 +93,7 @@ fn no_worse_than_an_unfused_computation() {
 
 /// Values, each weighed by one key's weight of 1, in rows of whole quads and of odd length.
 fn through<T: Scalar, C: Scalar>(values: &[C], mut check: impl FnMut(&str, C, T)) {
-    for [dim, value_dim] in [[4, 256], [3, 255]] {
+    for [dim, value_dim] in [[4, 128], [3, 127]] {
         let batch = values.len().div_ceil(value_dim);
         let shape = Shape::self_attention(batch as u32, 1, 1, dim as u32);
         let problem = Problem::new(shape.value_dim(value_dim as u32));
@@ -110,11 +110,11 @@ fn through<T: Scalar, C: Scalar>(values: &[C], mut check: impl FnMut(&str, C, T)
     }
 }
 
-/// The same number, NaN for NaN. A sum that starts at 0 makes 0 of -0, and WGSL lets a device take
-/// an f32 for 0 that is below the normal ones.
-fn is_same(got: f64, want: f64) -> bool {
-    let flushed = want.abs() < f32::MIN_POSITIVE.into() && got == 0.0;
-    got == want || flushed || (got.is_nan() && want.is_nan())
+/// What `v` becomes is the same number, NaN for NaN. A sum that starts at 0 makes 0 of -0, and WGSL
+/// lets a device take an f32 for 0 that is below the normal ones.
+fn is_right(v: f64, got: f64, want: f64) -> bool {
+    let is_flushed = v.abs() < f32::MIN_POSITIVE.into() && got == 0.0;
+    got == want || is_flushed || (got.is_nan() && want.is_nan())
 }
 
 /// All numbers of a type, as V, come back in O: in O of the same type, and in f32.
@@ -124,7 +124,7 @@ fn every_number_comes_back() {
         let mut zeros = 0;
         through::<T, C>(&patterns::<C>(), |name, v, got| {
             let (v, got) = (v.to_f64(), got.to_f64());
-            assert!(is_same(got, v), "{name}: {v:e} became {got:e}");
+            assert!(is_right(v, got, v), "{name}: {v:e} became {got:e}");
             zeros += usize::from(got == 0.0 && v != 0.0);
         });
         println!("{:?} in {:?}: {zeros} of 4 x 65536 became 0", C::ELEMENT, T::ELEMENT);
@@ -159,9 +159,9 @@ fn results_round_to_the_nearest() {
         edges.extend([0.0, f32::INFINITY, f32::NAN, f32::MAX, f32::MIN_POSITIVE, 1e-45]);
         let edges: Vec<f32> = edges.iter().flat_map(|&x| [x, -x]).collect();
         through::<T, f32>(&edges, |name, v, got| {
-            let (want, got) = (nearest(v).to_f64(), got.to_f64());
+            let (v, want, got) = (v.into(), nearest(v).to_f64(), got.to_f64());
             let name = format!("{name} in {:?}", T::ELEMENT);
-            assert!(is_same(got, want), "{name}: {v:e} became {got:e}, not {want:e}");
+            assert!(is_right(v, got, want), "{name}: {v:e} became {got:e}, not {want:e}");
         });
         println!("{} f32 numbers in {:?}", edges.len(), T::ELEMENT);
     }
