@@ -25,7 +25,7 @@ pub enum Error {
         /// Key and value heads given.
         kv_heads: u32,
     },
-    /// A band over query and key positions without saying how the two align.
+    /// A band or ALiBi without saying how query and key positions align.
     Align {
         /// Query tokens.
         q_len: u32,
@@ -146,8 +146,9 @@ impl std::fmt::Display for Error {
             }
             Error::Align { q_len, kv_len } => write!(
                 f,
-                "align: need an explicit alignment for a band when q_len differs from kv_len, \
-                 got none with q_len = {q_len}, kv_len = {kv_len}"
+                "align: need an explicit alignment for a band or ALiBi, unless q_len is kv_len and \
+                 sequences have no lengths of their own, got none with q_len = {q_len}, \
+                 kv_len = {kv_len}"
             ),
             Error::Value { what, need, got } => write!(f, "{what}: need {need}, got {got}"),
             Error::Element { operand, need, got } => {

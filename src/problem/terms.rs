@@ -279,8 +279,8 @@ impl Operand {
     }
 
     pub(crate) const fn is_written(self) -> bool {
-        use Operand::{Lse, O, Scores, Weights, Y};
-        matches!(self, O | Lse | Scores | Weights | Y)
+        use Operand::{Arena, Lse, O, Scores, Weights, Y};
+        matches!(self, O | Lse | Scores | Weights | Arena | Y)
     }
 
     /// Sized in bytes, and of no meaning after the work.

@@ -3,8 +3,11 @@
 
 mod buffers;
 mod device;
+mod extras;
 mod problem;
 mod slices;
+mod tables;
+mod words;
 
 use wgpu_attention::{Choice, Error, Gpu, Inputs, Operand, Problem, Shape};
 
@@ -43,6 +46,9 @@ pub fn assert_same(name: &str, got: &Error, want: &Error) {
         }
         Error::Value { what, need, got } => {
             vec![what.to_string(), need.to_string(), got.to_string()]
+        }
+        Error::Element { operand, need, got } => {
+            vec![operand.to_string(), need.to_string(), format!("{got:?}")]
         }
         Error::Stride { operand, need, got } => {
             vec![operand.to_string(), need.to_string(), got.to_string()]

@@ -2,6 +2,7 @@
 
 mod buffers;
 mod errors;
+mod extras;
 mod program;
 mod slices;
 
