@@ -2,7 +2,9 @@
 
 use super::layout::{ADDRESSABLE, Span};
 use super::{Broadcast, LAID_OUT, Problem};
-use crate::{Align, BiasLayout, Element, Error, Group, Layout, Operand};
+use crate::{Align, BiasLayout, Error, Layout, Operand};
+#[cfg(feature = "host")]
+use crate::{Element, Group};
 
 /// Longest token axis: positions and shifts then fit i32 arithmetic in the shaders.
 const MAX_TOKENS: u32 = 1 << 30;

@@ -8,7 +8,10 @@ import { create } from 'webgpu';
 
 // Its devices need it. Without a GPU, its limits are those that every browser grants.
 globalThis.dawn = create(['backend=null']);
-const device = await (await dawn.requestAdapter()).requestDevice();
+const adapter = await dawn.requestAdapter();
+// Some modules use the type where a device has it.
+const requiredFeatures = ['shader-f16'].filter((feature) => adapter.features.has(feature));
+const device = await adapter.requestDevice({ requiredFeatures });
 
 async function verdict(code) {
   device.pushErrorScope('validation');
