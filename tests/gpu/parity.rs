@@ -120,14 +120,19 @@ fn folded_grids_and_rounds() {
     let split = whole.clone().with_attention(Attention::with(whole.device(), options));
     let case = |name: &str, [heads, q_len]: [u32; 2]| {
         let shape = Shape::self_attention(1, heads, q_len, 8).kv_len(150);
-        let problem = Problem::new(shape).causal().align(Align::BottomRight);
-        Checked::new(cases::case(name, problem))
+        cases::case(name, Problem::new(shape).causal().align(Align::BottomRight))
     };
     let (many, few) = (case("90 tiles", [30, 130]), case("300 rows", [5, 60]));
+    let [q, kv] = [[0, 40, 41, 41, 128], [0, 60, 60, 70, 150]];
+    let packed =
+        Checked::new(Case { name: "90 packed tiles".into(), ..many.clone() }.packed(&q, &kv));
+    let [many, few] = [many, few].map(Checked::new);
     let mut dispatches = Vec::new();
     for (name, gpu, choice, wants, checked) in [
         ("fused, folded", &whole, FLASH, LSE, &many),
         ("fused, rounds", &split, FLASH, LSE, &many),
+        ("fused, folded, packed", &whole, FLASH, LSE, &packed),
+        ("fused, rounds, packed", &split, FLASH, LSE, &packed),
         ("staged, folded", &whole, STAGED, EVERYTHING, &few),
         ("staged, rounds", &split, STAGED, EVERYTHING, &few),
     ] {
@@ -140,7 +145,8 @@ fn folded_grids_and_rounds() {
         dispatches.push((steps.len(), steps.iter().any(|step| step.grid[2] > 1)));
     }
     assert!(dispatches[0] == (1, true) && dispatches[1].0 > 4, "{dispatches:?}");
-    assert!(dispatches[2] == (3, true) && dispatches[3].0 > 3, "{dispatches:?}");
+    assert!(dispatches[2] == (1, true) && dispatches[3].0 > 4, "{dispatches:?}");
+    assert!(dispatches[4] == (3, true) && dispatches[5].0 > 3, "{dispatches:?}");
 }
 
 /// More batches, or heads, than a dimension of the grid has on any device (pytorch#146704,

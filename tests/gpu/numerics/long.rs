@@ -26,6 +26,16 @@ fn two_hundred_thousand_keys_and_a_mask() {
     all_keys_count(&problem, &data);
 }
 
+/// Nearly all of them in the last one of packed sequences, with a bias.
+#[test]
+fn two_hundred_thousand_packed_keys() {
+    let problem = Problem::new(Shape::self_attention(1, 2, 3, 4).kv_len(KEYS));
+    let problem = problem.packed(2).bias_shape(&[KEYS]);
+    let mut data = Data::new(&problem, 7);
+    data.given.cu_seqlens = Some([vec![0, 1, 3], vec![0, 300, KEYS]]);
+    all_keys_count(&problem, &data);
+}
+
 fn all_keys_count(problem: &Problem, data: &Data) {
     let want = cpu::attention(&LSE(problem.clone()), data.inputs()).expect("a good call");
     let errors = |got: &Output| {
