@@ -4,13 +4,15 @@
 //! are in a uniform, so only what shapes registers and workgroup memory is a constant.
 
 mod loops;
+mod parts;
 mod tile;
 
 pub(crate) use loops::check_loops;
+use parts::Parts;
 pub use tile::Tile;
 pub(crate) use tile::{Blocks, check_workgroup};
 
-use crate::{Element, Method, Operand, Problem};
+use crate::{Method, Operand, Problem};
 
 /// What a kernel binds, by its number in group 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -151,9 +153,7 @@ impl Kernel {
 
     /// Composes the module of this kernel for a problem.
     pub fn module(self, problem: &Problem, variant: &Variant) -> Module {
-        let files = vec![shader!("problem"), shader!("weight")];
-        let native = variant.native_f16 && !problem.is_arena();
-        let mut parts = Parts { problem, native, files, slots: vec![Slot::Problem] };
+        let mut parts = Parts::new(problem, variant.native_f16 && !problem.is_arena());
         let blocks = &variant.blocks;
         let (threads, workgroup_bytes) = match self {
             Kernel::Scores => {
@@ -178,7 +178,7 @@ impl Kernel {
                 } else {
                     parts.weights(variant.weights_in);
                 }
-                parts.lse(true);
+                parts.lse();
                 (variant.row_threads, 8 * variant.row_threads)
             }
             Kernel::Values => {
@@ -208,172 +208,9 @@ impl Kernel {
             }
         };
         parts.files.push(self.text());
-        parts.slots.sort_unstable();
-        parts.slots.dedup();
-        let mut seen = Vec::new();
-        parts.files.retain(|file| {
-            let new = !seen.contains(file);
-            seen.push(*file);
-            new
-        });
-        let files = parts.files.join("\n");
-        // Not even a device that has the type may see its name without this line.
-        let enable = if files.contains("<f16>") { "enable f16;\n" } else { "" };
+        let (files, slots, enable) = parts.finish();
         let wgsl = enable.to_string() + &prologue(problem, variant) + &files;
-        Module { name: self.name(), wgsl, slots: parts.slots, threads, workgroup_bytes }
-    }
-}
-
-/// The files and slots of a module in the making.
-struct Parts<'a> {
-    problem: &'a Problem,
-    native: bool,
-    files: Vec<&'static str>,
-    slots: Vec<Slot>,
-}
-
-impl Parts<'_> {
-    fn file(&mut self, text: &'static str, slot: Slot) {
-        self.files.push(text);
-        self.slots.push(slot);
-    }
-
-    /// `buffer` or `arena`, depending on where a tensor lies.
-    fn place(&mut self, home: Operand, slot: Slot, buffer: &'static str, arena: &'static str) {
-        if self.problem.is_arena() && home != Operand::Scratch {
-            self.file(arena, Slot::Arena);
-        } else {
-            self.file(buffer, slot);
-        }
-    }
-
-    fn tensors(&mut self, used: &[Slot]) {
-        let elements = [Operand::Q, Operand::K].map(|operand| self.problem.element_of(operand));
-        for element in elements {
-            match element {
-                Element::F32 => {}
-                Element::F16 if self.native => {}
-                Element::F16 => self.files.push(shader!("element_f16")),
-                Element::Bf16 => self.files.push(shader!("element_bf16")),
-            }
-        }
-        let [queries, keys] = elements;
-        let native = self.native;
-        self.files.push(match queries {
-            Element::F32 => shader!("queries_f32"),
-            Element::F16 if native => shader!("queries_native"),
-            Element::F16 => shader!("queries_f16"),
-            Element::Bf16 => shader!("queries_bf16"),
-        });
-        self.files.push(match keys {
-            Element::F32 => shader!("keys_f32"),
-            Element::F16 if native => shader!("keys_native"),
-            Element::F16 => shader!("keys_f16"),
-            Element::Bf16 => shader!("keys_bf16"),
-        });
-        let scatter = match queries {
-            Element::F32 => shader!("scatter_words"),
-            Element::F16 if native => shader!("scatter_words"),
-            _ => shader!("scatter_pairs"),
-        };
-        if self.problem.is_arena() {
-            self.files.extend([shader!("storage_arena"), shader!("gather"), scatter]);
-        } else if self.problem.is_quads() {
-            self.files.push(shader!("storage_quads"));
-        } else {
-            self.files.extend([shader!("storage_words"), shader!("gather"), scatter]);
-        }
-        let own = |&slot: &Slot| if self.problem.is_arena() { Slot::Arena } else { slot };
-        self.slots.extend(used.iter().map(own));
-    }
-
-    fn bias(&mut self) {
-        if self.problem.has_bias() {
-            self.place(Operand::Bias, Slot::Bias, shader!("bias_buffer"), shader!("bias_arena"));
-        } else {
-            self.files.push(shader!("bias_none"));
-        }
-    }
-
-    fn mask(&mut self) {
-        if self.problem.has_mask() {
-            self.place(Operand::Mask, Slot::Mask, shader!("mask_buffer"), shader!("mask_arena"));
-        } else {
-            self.files.push(shader!("mask_none"));
-        }
-    }
-
-    /// The buffer of small operands, if the kernel needs one of these.
-    fn tables(&mut self, needed: &[Operand]) {
-        if needed.iter().any(|&operand| self.problem.has_table(operand)) {
-            self.file(shader!("tables"), Slot::Tables);
-        }
-    }
-
-    fn sequences(&mut self) {
-        self.tables(&[Operand::QLens, Operand::KvLens, Operand::CuSeqlensQ]);
-        self.file(shader!("lengths"), Slot::Lengths);
-        self.files.push(if self.problem.sequences().is_some() {
-            shader!("sequences_packed")
-        } else if self.problem.has_lengths() {
-            shader!("sequences_lens")
-        } else {
-            shader!("sequences_same")
-        });
-    }
-
-    fn final_score(&mut self) {
-        self.tables(&[Operand::Slopes]);
-        self.files.push(match self.problem.has_table(Operand::Slopes) {
-            true => shader!("alibi_tables"),
-            false => shader!("alibi_none"),
-        });
-        self.files.push(shader!("score"));
-    }
-
-    fn sinks(&mut self) {
-        self.files.push(match self.problem.has_table(Operand::Sinks) {
-            true => shader!("sinks_tables"),
-            false => shader!("sinks_none"),
-        });
-    }
-
-    fn lse(&mut self, wanted: bool) {
-        if wanted && self.problem.outputs().lse {
-            self.place(Operand::Lse, Slot::Lse, shader!("lse_buffer"), shader!("lse_arena"));
-        } else {
-            self.files.push(shader!("lse_none"));
-        }
-    }
-
-    fn scores(&mut self, home: Operand) {
-        self.place(home, Slot::Scores, shader!("scores_buffer"), shader!("scores_arena"));
-    }
-
-    fn weights(&mut self, home: Operand) {
-        self.place(home, Slot::Weights, shader!("weights_buffer"), shader!("weights_arena"));
-    }
-
-    /// Where a workgroup's rows go: to scratch if others have more of their keys.
-    fn output(&mut self, variant: &Variant) {
-        self.sequences();
-        self.files.push(shader!("place"));
-        if variant.splits > 1 {
-            self.file(shader!("scratch"), Slot::Scratch);
-            self.files.push(shader!("output_partial"));
-            return;
-        }
-        let slot = if self.problem.is_arena() { Slot::Arena } else { Slot::O };
-        match variant.method {
-            // `softmax` has already written the LSE.
-            Method::Staged => self.file(shader!("output_mixed"), slot),
-            Method::Flash => {
-                self.tables(&[Operand::Sinks]);
-                self.sinks();
-                self.lse(true);
-                self.file(shader!("output_final"), slot);
-            }
-        }
+        Module { name: self.name(), wgsl, slots, threads, workgroup_bytes }
     }
 }
 
