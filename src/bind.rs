@@ -154,7 +154,7 @@ fn storage<'a>(inner: &Inner, buffers: &Buffers<'a>, slot: Slot) -> Option<Range
     let operand = match slot {
         Slot::Scores => inner.variant.scores_in,
         Slot::Weights => inner.variant.weights_in,
-        _ => Operand::ALL.into_iter().find(|&operand| Slot::of(operand) == Some(slot))?,
+        _ => *Operand::ALL.iter().find(|&&operand| Slot::of(operand) == Some(slot))?,
     };
     let buffer = buffers.get(operand)?;
     if operand == Operand::Scratch {

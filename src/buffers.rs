@@ -58,7 +58,7 @@ impl<'a> Buffers<'a> {
 
     /// Checks what was given against all that is needed.
     pub(crate) fn check(&self, needs: &[Need]) -> Result<(), Error> {
-        for operand in Operand::ALL {
+        for &operand in Operand::ALL {
             let need = needs.iter().find(|need| need.operand == operand);
             match (need, self.get(operand)) {
                 (None, None) => {}

@@ -35,26 +35,6 @@ const WILD: [u32; 16] = [
 ];
 /// Few, since every head_dim and value_dim compiles kernels of its own.
 const DIMS: [u32; 4] = [1, 4, 6, 64];
-const OPERANDS: [Operand; 18] = [
-    Operand::Q,
-    Operand::K,
-    Operand::V,
-    Operand::O,
-    Operand::Bias,
-    Operand::Mask,
-    Operand::Lse,
-    Operand::Scores,
-    Operand::Weights,
-    Operand::Scratch,
-    Operand::Arena,
-    Operand::Tables,
-    Operand::QLens,
-    Operand::KvLens,
-    Operand::CuSeqlensQ,
-    Operand::CuSeqlensKv,
-    Operand::Slopes,
-    Operand::Sinks,
-];
 const TABLES: [Operand; 6] = [
     Operand::QLens,
     Operand::KvLens,
@@ -166,7 +146,7 @@ impl Draw {
             }
             7 => {
                 let operand = match self.rng.random_bool(self.wildness) {
-                    true => self.of(&OPERANDS),
+                    true => self.of(Operand::ALL),
                     false => self.of(&[Operand::Q, Operand::K, Operand::V, Operand::O]),
                 };
                 let layout = self.layout(shape);
@@ -214,7 +194,7 @@ fn in_row(problem: Problem) -> Problem {
 
 /// What the problem says of its own sizes agrees with itself.
 fn sizes(problem: &Problem) {
-    for operand in OPERANDS {
+    for &operand in Operand::ALL {
         let (elements, bytes) = (problem.elements(operand), problem.bytes(operand));
         assert!(bytes >= elements, "{operand}: {elements} elements in {bytes} bytes");
         assert!(bytes % 4 == 0 || bytes == u64::MAX, "{operand}");
@@ -235,7 +215,7 @@ fn ask(pretend: &Pretend, problem: &Problem, choice: Choice, d_model: u32) -> us
     let layer = MultiHead::new(d_model, problem.clone());
     let context = layer.clone().context(d_model).biases().residual();
     for layer in [layer, context] {
-        OPERANDS.iter().for_each(|&operand| assert!(layer.elements(operand) < u64::MAX));
+        Operand::ALL.iter().for_each(|&operand| assert!(layer.elements(operand) < u64::MAX));
         let _ = layer.validate();
         if let Ok(plan) = pretend.attention.plan_multi_head(&layer) {
             assert!(layer.validate().is_ok() && plan.scratch_bytes() < 1 << 40);

@@ -15,32 +15,6 @@ use crate::support::max_error;
 const ONE: &str = "at least 1";
 const APART: &str = "strides that keep its written rows apart";
 const ADDRESSABLE: &str = "at most 2^32 elements from the first to the last one used";
-const OPERANDS: [Operand; 24] = [
-    Operand::Q,
-    Operand::K,
-    Operand::V,
-    Operand::O,
-    Operand::Bias,
-    Operand::Lse,
-    Operand::Scores,
-    Operand::Weights,
-    Operand::Scratch,
-    Operand::Arena,
-    Operand::X,
-    Operand::Context,
-    Operand::W,
-    Operand::B,
-    Operand::Residual,
-    Operand::Y,
-    Operand::Wq,
-    Operand::Wk,
-    Operand::Wv,
-    Operand::Wo,
-    Operand::Bq,
-    Operand::Bk,
-    Operand::Bv,
-    Operand::Bo,
-];
 
 fn size(what: &'static str, need: &'static str, got: u128) -> Error {
     Error::Size { what, need, got }
@@ -85,7 +59,7 @@ fn projections_that_cannot_be() {
         (new(u32::MAX, u32::MAX, 1), size("x", ADDRESSABLE, (past - 1) * (past - 1))),
     ];
     let laid_out = [Operand::X, Operand::W, Operand::B, Operand::Residual, Operand::Y];
-    wrong.extend(OPERANDS.into_iter().filter(|o| !laid_out.contains(o)).map(misplaced));
+    wrong.extend(Operand::ALL.iter().filter(|o| !laid_out.contains(o)).copied().map(misplaced));
     for (projection, want) in &wrong {
         let empty = ProjectionInputs::new(&[], &[]);
         let planner = gpu().planner().clone();
@@ -209,7 +183,7 @@ fn absurd_sizes() {
             let layer = MultiHead::new(dim, problem).biases().residual();
             let projection = Projection::new(shape.batch, dim, most).bias().residual();
             for layer in [layer.clone(), layer.context(dim)] {
-                for operand in OPERANDS {
+                for &operand in Operand::ALL {
                     let bytes =
                         layer.elements(operand) as f64 + projection.elements(operand) as f64;
                     assert!(bytes >= 0.0);
