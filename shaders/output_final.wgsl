@@ -8,14 +8,17 @@ fn put(here: Place, row: u32, column: u32, o: vec4<f32>, m: f32, l: f32) {
     if (i < here.sequence.rows && quad < VALUE_QUADS) {
         let token = here.sequence.first_query + i;
         let empty = l == 0.0 || i >= here.sequence.queries;
-        var share = 1.0 / l;
-        if (HAS_SINKS) {
-            let logit = sink(here.head);
-            let most = max(m, logit);
-            let alpha = exp(m - most);
-            share = alpha / (l * alpha + exp(logit - most));
+        var mixed = vec4(0.0);
+        if (!empty) {
+            if (HAS_SINKS) {
+                let logit = sink(here.head);
+                let most = max(m, logit);
+                let alpha = exp(m - most);
+                mixed = o * (alpha / (l * alpha + exp(logit - most)));
+            } else {
+                mixed = o / l;
+            }
         }
-        let mixed = select(select(o * share, o / l, !HAS_SINKS), vec4(0.0), empty);
         store_o(row_start(problem.o, here.sequence.batch, here.head, token), quad, mixed);
         if (quad == 0u) {
             let lse = select(bitcast<u32>(m + log(l)), NEGATIVE_INFINITY, empty);
