@@ -8,7 +8,7 @@
 //
 // Dao, "FlashAttention-2" (2023), algorithm 1.
 //
-// Workgroup: TILE_QUERIES = 4 THREADS_Q rows of one head, and the keys of one split.
+// Workgroup: TILE_QUERIES = 4 THREADS_Q rows of one kv head, and the keys of one split.
 // Thread:    (x, y): 4 rows 4 y ..; keys x, x + THREADS_K, ..; value quads x, x + THREADS_K, ..
 // Memory:    `tile` holds a chunk of K, then of V; `weights_tile` holds row maxima, then P.
 // Grid:      one workgroup per place(); splits outermost.
@@ -41,14 +41,17 @@ fn flash(
         return;
     }
     let here = place(group);
+    if (is_empty_split(here)) {
+        return;
+    }
     let span = key_span(here);
     let x = local % THREADS_K;
     let y = local / THREADS_K;
     let rows = four_rows(here, 4u * y);
-    let q0 = row_start(problem.q, here.sequence.batch, here.head, rows.tokens.x);
-    let q1 = row_start(problem.q, here.sequence.batch, here.head, rows.tokens.y);
-    let q2 = row_start(problem.q, here.sequence.batch, here.head, rows.tokens.z);
-    let q3 = row_start(problem.q, here.sequence.batch, here.head, rows.tokens.w);
+    let q0 = row_start(problem.q, here.sequence.batch, rows.heads.x, rows.tokens.x);
+    let q1 = row_start(problem.q, here.sequence.batch, rows.heads.y, rows.tokens.y);
+    let q2 = row_start(problem.q, here.sequence.batch, rows.heads.z, rows.tokens.z);
+    let q3 = row_start(problem.q, here.sequence.batch, rows.heads.w, rows.tokens.w);
 
     var m = vec4(LOWEST);
     var l = vec4(0.0);  // of this thread's keys only
@@ -94,7 +97,7 @@ fn flash(
                 let quad = at % DIM_QUADS;
                 var k = vec4(0.0);
                 if (first + key < span.y && quad < quads) {
-                    k = load_k(key_row(problem.k, here, first + key), chunk + quad);
+                    k = load_k(key_row(here, first + key), chunk + quad);
                 }
                 tile[key * DIM_STRIDE + quad] = k;
             }
@@ -157,7 +160,7 @@ fn flash(
                 let quad = at % COLUMN_QUADS;
                 var v = vec4(0.0);
                 if (j < span.y && quad < VALUE_QUADS) {
-                    v = load_v(key_row(problem.v, here, j), quad);
+                    v = load_v(value_row(here, j), quad);
                 }
                 // 0 * NaN must not leak from an excluded key
                 let exponent = bitcast<vec4<u32>>(v) & vec4(0x7f800000u);

@@ -3,6 +3,7 @@
 // Whose rows these are, and what each may see.
 struct Rows {
     i: vec4<u32>,       // queries of the sequence
+    heads: vec4<u32>,
     tokens: vec4<u32>,  // the same in the operands
     begin: vec4<u32>,   // keys [begin, end)
     end: vec4<u32>,
@@ -10,7 +11,9 @@ struct Rows {
 
 fn four_rows(here: Place, first: u32) -> Rows {
     var rows: Rows;
-    rows.i = vec4(here.query + first) + vec4(0u, 1u, 2u, 3u);
+    let numbers = vec4(here.row + first) + vec4(0u, 1u, 2u, 3u);
+    rows.i = numbers / problem.row_group;
+    rows.heads = here.head + numbers % problem.row_group;
     rows.tokens = min(vec4(here.sequence.first_query) + rows.i, vec4(problem.q_len - 1u));
     let a = visible(here.sequence, rows.i.x);
     let b = visible(here.sequence, rows.i.y);
@@ -27,7 +30,7 @@ fn four_biases(here: Place, rows: Rows, key: u32) -> vec4<u32> {
     if (HAS_BIAS) {
         let token = min(here.sequence.first_key + key, problem.kv_len - 1u);
         for (var r = 0u; r < 4u; r++) {
-            bits[r] = bias_bits(bias_row(here.sequence.batch, here.head, rows.tokens[r]), token);
+            bits[r] = bias_bits(bias_row(here.sequence.batch, rows.heads[r], rows.tokens[r]), token);
         }
     }
     return bits;
@@ -42,7 +45,7 @@ fn four_seen(here: Place, rows: Rows, key: u32, end: u32, biases: vec4<u32>) -> 
     if (HAS_MASK) {
         let token = min(here.sequence.first_key + key, problem.kv_len - 1u);
         for (var r = 0u; r < 4u; r++) {
-            let row = mask_row(here.sequence.batch, here.head, rows.tokens[r]);
+            let row = mask_row(here.sequence.batch, rows.heads[r], rows.tokens[r]);
             seen[r] = seen[r] && mask_allows(row, token);
         }
     }
@@ -60,8 +63,8 @@ fn four_scores(
     dots: vec4<f32>,
 ) -> vec4<f32> {
     var s = dots;
-    let steepness = slope(here.head);
     for (var r = 0u; r < 4u; r++) {
+        let steepness = slope(rows.heads[r]);
         let distance = i32(rows.i[r]) + here.sequence.shift - i32(key);
         let score = final_score(dots[r], steepness, distance, biases[r]);
         s[r] = select(LOWEST, score, ((seen >> r) & 1u) == 1u);

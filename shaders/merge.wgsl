@@ -25,20 +25,23 @@ fn merge(
         return;
     }
     let here = place(group);
+    // splits past the sequence's end left nothing
+    let filled = (here.sequence.keys + problem.split_keys - 1u) / problem.split_keys;
+    let splits = clamp(filled, 1u, problem.splits);
     for (var item = local; item < TILE_QUERIES * COLUMN_QUADS; item += MERGE_THREADS) {
         let row = item / COLUMN_QUADS;
         let column = item % COLUMN_QUADS;
 
         // m = max over splits of m_s; an empty split has LOWEST
         var m = LOWEST;
-        for (var split = 0u; split < problem.splits; split++) {
+        for (var split = 0u; split < splits; split++) {
             m = max(m, scratch[partial_start(split * problem.tiles + group, row) + COLUMN_QUADS].x);
         }
 
         // l = sum of exp(m_s - m) l_s, o = sum of exp(m_s - m) o_s
         var l = 0.0;
         var o = vec4(0.0);
-        for (var split = 0u; split < problem.splits; split++) {
+        for (var split = 0u; split < splits; split++) {
             let start = partial_start(split * problem.tiles + group, row);
             let part = scratch[start + COLUMN_QUADS];
             if (part.y != 0.0) {

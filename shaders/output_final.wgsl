@@ -3,7 +3,8 @@
 
 // Quad `column` of row `row` of the tile, with the row's maximum and sum.
 fn put(here: Place, row: u32, column: u32, o: vec4<f32>, m: f32, l: f32) {
-    let i = here.query + row;
+    let i = query_of(here, row);
+    let head = head_of(here, row);
     let quad = here.column + column;
     if (i < here.sequence.rows && quad < VALUE_QUADS) {
         let token = here.sequence.first_query + i;
@@ -11,7 +12,7 @@ fn put(here: Place, row: u32, column: u32, o: vec4<f32>, m: f32, l: f32) {
         var mixed = vec4(0.0);
         if (!empty) {
             if (HAS_SINKS) {
-                let logit = sink(here.head);
+                let logit = sink(head);
                 let most = max(m, logit);
                 let alpha = exp(m - most);
                 mixed = o * (alpha / (l * alpha + exp(logit - most)));
@@ -19,10 +20,10 @@ fn put(here: Place, row: u32, column: u32, o: vec4<f32>, m: f32, l: f32) {
                 mixed = o / l;
             }
         }
-        store_o(row_start(problem.o, here.sequence.batch, here.head, token), quad, mixed);
+        store_o(row_start(problem.o, here.sequence.batch, head, token), quad, mixed);
         if (quad == 0u) {
             let lse = select(bitcast<u32>(m + log(l)), NEGATIVE_INFINITY, empty);
-            store_lse(here.sequence.batch, here.head, token, lse);
+            store_lse(here.sequence.batch, head, token, lse);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 // Quad `column` of row `row` of the tile. A row without keys is 0 as it is.
 fn put(here: Place, row: u32, column: u32, o: vec4<f32>, m: f32, l: f32) {
-    let i = here.query + row;
+    let i = here.row + row;
     let quad = here.column + column;
     if (i < here.sequence.rows && quad < VALUE_QUADS) {
         let token = here.sequence.first_query + i;

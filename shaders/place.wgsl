@@ -2,43 +2,66 @@
 
 struct Place {
     group: u32,
-    head: u32,
-    query: u32,   // first query of the tile, in its sequence
+    head: u32,    // first query head of those that ride together
+    row: u32,     // first row of the tile, in its sequence
     column: u32,  // first quad of the value dims
     split: u32,
     sequence: Sequence,
 }
 
-// Tiles run over value columns, then query tiles, then heads, then batches; splits are outermost.
+// Rows: one query of each head that rides together, then the next query. Tiles run over value
+// columns, then rows, then heads, then batches; splits are outermost.
 fn place(group: u32) -> Place {
     let tile = problem.first_tile + group % problem.tiles;
     let row_tile = tile / COLUMN_TILES;
-    let head = row_tile / problem.query_tiles;
+    let heads = row_tile / problem.query_tiles;
     let query_tile = row_tile % problem.query_tiles;
+    let head_groups = problem.q_heads / problem.row_group;
     var here: Place;
     here.group = group;
-    here.head = head % problem.q_heads;
-    here.sequence = sequence_of_tile(head / problem.q_heads, query_tile);
-    here.query = (query_tile - here.sequence.first_tile) * TILE_QUERIES;
+    here.head = heads % head_groups * problem.row_group;
+    here.sequence = sequence_of_tile(heads / head_groups, query_tile);
+    here.row = (query_tile - here.sequence.first_tile) * TILE_QUERIES;
     here.column = tile % COLUMN_TILES * COLUMN_QUADS;
     here.split = group / problem.tiles;
     return here;
 }
 
-// The row of K or V of key `j` of the sequence.
-fn key_row(strides: Strides, here: Place, j: u32) -> u32 {
-    return row_start(strides, here.sequence.batch, kv_head(here.head), here.sequence.first_key + j);
+// The rows of K and V of key `j` of the sequence.
+fn key_row(here: Place, j: u32) -> u32 {
+    return k_row(here.sequence.batch, kv_head(here.head), here.sequence.first_key + j);
+}
+
+fn value_row(here: Place, j: u32) -> u32 {
+    return v_row(here.sequence.batch, kv_head(here.head), here.sequence.first_key + j);
+}
+
+// The query, counted in its sequence, and the head of a row of the tile.
+fn query_of(here: Place, row: u32) -> u32 {
+    return (here.row + row) / problem.row_group;
+}
+
+fn head_of(here: Place, row: u32) -> u32 {
+    return here.head + (here.row + row) % problem.row_group;
+}
+
+fn last_query(here: Place) -> u32 {
+    return min(query_of(here, TILE_QUERIES - 1u), here.sequence.queries - 1u);
+}
+
+// True if the sequence ends before the split. The first split of every tile is never empty.
+fn is_empty_split(here: Place) -> bool {
+    return here.split > 0u && here.split * problem.split_keys >= here.sequence.keys;
 }
 
 // Keys [x, y) that some query of the tile may see, x rounded down to a whole tile; x >= y if none.
 fn key_span(here: Place) -> vec2<u32> {
     let split_begin = here.split * problem.split_keys;
-    if (here.query >= here.sequence.queries || split_begin >= here.sequence.keys) {
+    if (query_of(here, 0u) >= here.sequence.queries || split_begin >= here.sequence.keys) {
         return vec2(0u);
     }
-    let last = min(here.query + TILE_QUERIES, here.sequence.queries) - 1u;
-    let begin = visible(here.sequence, here.query).x;
-    let end = visible(here.sequence, last).y;
+    let begin = visible(here.sequence, query_of(here, 0u)).x;
+    let end = visible(here.sequence, last_query(here)).y;
     return vec2(
         max(split_begin, begin / TILE_KEYS * TILE_KEYS),
         min(end, split_begin + problem.split_keys),
@@ -47,8 +70,7 @@ fn key_span(here: Place) -> vec2<u32> {
 
 // True if every query of the tile may see every key of [key, key + TILE_KEYS).
 fn tile_is_whole(here: Place, key: u32, end: u32) -> bool {
-    let last = min(here.query + TILE_QUERIES, here.sequence.queries) - 1u;
     return key + TILE_KEYS <= end
-        && key >= visible(here.sequence, last).x
-        && key + TILE_KEYS <= visible(here.sequence, here.query).y;
+        && key >= visible(here.sequence, last_query(here)).x
+        && key + TILE_KEYS <= visible(here.sequence, query_of(here, 0u)).y;
 }

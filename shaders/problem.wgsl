@@ -23,11 +23,12 @@ struct Problem {
     mask_key: u32,
     q_heads: u32,
     group_heads: u32,  // query heads that share a kv head
+    row_group: u32,    // query heads of a kv head whose rows ride together: all of them, or 1
     q_len: u32,        // capacity
     kv_len: u32,       // capacity
     scale: f32,
     softcap: f32,      // 0 for none
-    query_tiles: u32,  // tiles along the query axis of one head, over all its sequences
+    query_tiles: u32,  // tiles along the rows of the heads that ride together, over all sequences
     first_tile: u32,   // of this dispatch
     tiles: u32,        // in this dispatch
     split_keys: u32,   // keys of one split, a multiple of every tile

@@ -73,7 +73,7 @@ fn scores(
             let quad = at % DIM_QUADS;
             let key = min(first_key + at / DIM_QUADS, problem.kv_len - 1u);
             if (quad < quads) {
-                let row = row_start(problem.k, batch, kv, key);
+                let row = k_row(batch, kv, key);
                 k_tile[at / DIM_QUADS * DIM_STRIDE + quad] = load_k(row, chunk + quad);
             }
         }

@@ -18,7 +18,7 @@ var<workgroup> p_tile: array<vec4<f32>, TILE_KEYS * QUERY_STRIDE>;
 var<workgroup> v_tile: array<vec4<f32>, TILE_KEYS * COLUMN_QUADS>;
 
 fn weight_at(here: Place, row: u32, key: u32) -> f32 {
-    let token = min(here.sequence.first_query + here.query + row, problem.q_len - 1u);
+    let token = min(here.sequence.first_query + here.row + row, problem.q_len - 1u);
     let start = row_start(problem.weights, here.sequence.batch, here.head, token);
     return bitcast<f32>(load_weight(start + here.sequence.first_key + key));
 }
@@ -34,6 +34,9 @@ fn values(
         return;
     }
     let here = place(group);
+    if (is_empty_split(here)) {
+        return;
+    }
     let span = key_span(here);
     let x = local % THREADS_K;
     let y = local / THREADS_K;
@@ -66,7 +69,7 @@ fn values(
             let quad = here.column + at % COLUMN_QUADS;
             var v = vec4(0.0);
             if (j < span.y && quad < VALUE_QUADS) {
-                v = load_v(key_row(problem.v, here, j), quad);
+                v = load_v(value_row(here, j), quad);
             }
             v_tile[at] = v;
         }

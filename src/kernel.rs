@@ -116,6 +116,8 @@ pub(crate) struct Variant {
     pub weights_in: Operand,
     /// 1: a workgroup finishes its rows. More: partial results, then `merge`.
     pub splits: u32,
+    /// Query heads whose rows ride together: all of a kv head, or 1.
+    pub row_group: u32,
     /// Invocations of `softmax` and `merge`.
     pub row_threads: u32,
     /// The device has the type f16.

@@ -14,6 +14,10 @@ use limits::{check_bindings, largest_binding};
 /// Invocations of the kernels that walk rows. The same for all lengths, so that a growing one does
 /// not recompile.
 const ROW_THREADS: u32 = 64;
+/// Rows of a kv head up to which the keys are split over workgroups, since there is little else to
+/// share out, and the keys of such a split.
+const FEW_ROWS: u32 = 16;
+const FEW_ROWS_SPLIT: u32 = 256;
 /// Partial results kept at a time; longer work is done in several rounds.
 const PARTIAL_BYTES: u64 = 64 << 20;
 /// Multiply-adds of one dispatch: a fraction of a second on a device of 1 TFLOP/s.
@@ -78,17 +82,29 @@ impl Plan {
         // The planner's side of the loop limit: keys in splits of a constant size.
         let sweep = if method == Method::Flash { Kernel::Flash } else { Kernel::Values };
         let kv_len = problem.shape.kv_len;
-        let split_keys = match attention.loop_limit() {
+        let mut split_keys = match attention.loop_limit() {
             Some(limit) => blocks.split_keys(sweep, problem, limit)?,
             None => 1 << 30,
         };
+        if method == Method::Flash && problem.riding_rows() <= FEW_ROWS {
+            split_keys = split_keys.min(FEW_ROWS_SPLIT.next_multiple_of(blocks.tile().keys));
+        }
         let splits = kv_len.div_ceil(split_keys).max(1);
         let outputs = problem.outputs();
         let weights_in = if outputs.weights { Operand::Weights } else { Operand::Scratch };
         let scores_in = if outputs.scores { Operand::Scores } else { weights_in };
         let native_f16 = attention.has_f16();
-        let variant =
-            Variant { method, blocks, scores_in, weights_in, splits, row_threads, native_f16 };
+        let row_group = if method == Method::Flash { problem.row_group() } else { 1 };
+        let variant = Variant {
+            method,
+            blocks,
+            scores_in,
+            weights_in,
+            splits,
+            row_group,
+            row_threads,
+            native_f16,
+        };
 
         let mut inner = Inner {
             attention: attention.clone(),
@@ -130,11 +146,11 @@ impl Plan {
 impl Inner {
     fn add_steps(&mut self, sweep: Kernel, scope: &mut impl Scope) -> Result<(), Error> {
         let limits = self.attention.limits().clone();
-        let Variant { blocks, splits, row_threads, .. } = self.variant;
+        let Variant { blocks, splits, row_group, row_threads, .. } = self.variant;
         let shape = self.problem.shape;
         let tile = blocks.tile();
         let rows = u64::from(shape.batch) * u64::from(shape.q_heads);
-        let row_tiles = rows * u64::from(self.query_tiles());
+        let row_tiles = rows / u64::from(row_group) * u64::from(self.query_tiles());
         if self.method == Method::Staged {
             blocks.check_stages(&self.problem, row_threads, self.attention.loop_limit())?;
             if self.variant.weights_in == Operand::Scratch {
@@ -191,12 +207,12 @@ impl Inner {
         Ok(())
     }
 
-    /// Query tiles of one head. Each packed sequence begins one of its own, wherever it begins.
+    /// Tiles of the rows of the heads that ride together. Each packed sequence begins one of its own, wherever it begins.
     pub fn query_tiles(&self) -> u32 {
         let (q_len, queries) = (self.problem.shape.q_len, self.variant.blocks.tile().queries);
         match self.problem.sequences() {
             Some(sequences) => q_len / queries + sequences + 1,
-            None => q_len.div_ceil(queries),
+            None => (q_len * self.variant.row_group).div_ceil(queries),
         }
     }
 

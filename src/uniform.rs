@@ -21,6 +21,7 @@ pub(crate) struct ProblemUniform {
     pub mask_key: u32,
     pub q_heads: u32,
     pub group_heads: u32,
+    pub row_group: u32,
     pub q_len: u32,
     pub kv_len: u32,
     pub scale: f32,
@@ -109,6 +110,7 @@ impl ProblemUniform {
             mask_key: mask.map_or(0, |m| m.key),
             q_heads: shape.q_heads,
             group_heads: shape.q_heads / shape.kv_heads,
+            row_group: inner.variant.row_group,
             q_len: shape.q_len,
             kv_len: shape.kv_len,
             scale: problem.scale_value(),
@@ -192,7 +194,7 @@ pub(crate) mod tests {
         assert_eq!(
             wgsl(problem, "Problem"),
             offsets!(ProblemUniform: q k v o lse bias mask scores weights bias_key mask_key q_heads group_heads
-                q_len kv_len scale softcap query_tiles first_tile tiles split_keys splits groups
+                row_group                 q_len kv_len scale softcap query_tiles first_tile tiles split_keys splits groups
                 sequences q_lens kv_lens cu_seqlens_q cu_seqlens_kv slopes sinks)
         );
         assert_eq!(

@@ -79,13 +79,26 @@ impl Parts<'_> {
             Element::F16 if native => shader!("scatter_words"),
             _ => shader!("scatter_pairs"),
         };
-        if self.problem.is_arena() {
-            self.files.extend([shader!("storage_arena"), shader!("gather"), scatter]);
-        } else if self.problem.is_quads() {
-            self.files.push(shader!("storage_quads"));
-        } else {
-            self.files.extend([shader!("storage_words"), shader!("gather"), scatter]);
+        let quads = self.problem.is_quads() && !self.problem.is_arena();
+        let arena = self.problem.is_arena();
+        if arena {
+            self.files.push(shader!("arena"));
         }
+        if !quads {
+            self.files.extend([shader!("gather"), shader!("gather_queries"), scatter]);
+            self.files.push(shader!("gather_keys"));
+        }
+        self.files.push(match (quads, arena) {
+            (true, _) => shader!("queries_in_quads"),
+            (_, true) => shader!("queries_in_arena"),
+            _ => shader!("queries_in_words"),
+        });
+        self.files.push(match (quads, arena) {
+            (true, _) => shader!("keys_in_quads"),
+            (_, true) => shader!("keys_in_arena"),
+            _ => shader!("keys_in_words"),
+        });
+        self.files.push(shader!("rows_strided"));
         let own = |&slot: &Slot| if self.problem.is_arena() { Slot::Arena } else { slot };
         self.slots.extend(used.iter().map(own));
     }

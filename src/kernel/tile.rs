@@ -27,8 +27,8 @@ impl Tile {
     }
 }
 
-/// (largest value_dim, largest q_len, tile), tried in order: the first whose workgroup fits the
-/// device. Few queries: many keys a tile, so that the workgroup has something to do. Long value
+/// (largest value_dim, most rows of a kv head, tile), tried in order: the first whose workgroup fits
+/// the device. Few rows: many keys a tile, so that the workgroup has something to do. Long value
 /// rows: more threads share one, so that a thread's part of O stays in registers.
 const TABLE: [(u32, u32, Tile); 9] = [
     (128, 4, Tile { queries: 4, keys: 128 }),
@@ -130,8 +130,8 @@ impl Blocks {
         if let Some(tile) = choice {
             return Blocks::of_tile(problem, tile, limits);
         }
-        let (value_dim, q_len) = (problem.shape.value_dim, problem.shape.q_len);
-        let rows = TABLE.iter().filter(|row| value_dim <= row.0 && q_len <= row.1);
+        let (value_dim, rows) = (problem.shape.value_dim, problem.riding_rows());
+        let rows = TABLE.iter().filter(|row| value_dim <= row.0 && rows <= row.1);
         let mut refused = None;
         for (_, _, tile) in rows {
             match (Blocks::of_tile(problem, *tile, limits), &refused) {

@@ -6,6 +6,8 @@ use crate::{Align, BiasLayout, Error, Operand};
 
 /// Longest token axis: positions and shifts then fit i32 arithmetic in the shaders.
 const MAX_TOKENS: u32 = 1 << 30;
+/// Queries that fill the largest tile.
+const FULL_TILE: u32 = 64;
 
 impl Problem {
     /// Checks every rule that needs no data and no device, the same for CPU and GPU.
@@ -107,6 +109,20 @@ impl Problem {
             }
         }
         Ok(())
+    }
+
+    /// Query heads of a kv head whose rows share a tile of the fused kernel: all, while a tile is not
+    /// full with the queries of one.
+    pub(crate) fn row_group(&self) -> u32 {
+        let s = &self.shape;
+        let group = s.q_heads / s.kv_heads;
+        let few = s.q_len < FULL_TILE && group <= MAX_TOKENS / FULL_TILE;
+        if few && self.sequences.is_none() { group } else { 1 }
+    }
+
+    /// Rows of the heads that share tiles.
+    pub(crate) fn riding_rows(&self) -> u32 {
+        self.shape.q_len * self.row_group()
     }
 
     /// The scale as f32, for kernels.

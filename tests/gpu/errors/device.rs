@@ -78,7 +78,7 @@ fn limits_too_low() {
         ),
         (
             wgpu::Limits { max_uniform_buffer_binding_size: 64, ..usual },
-            vec![(square(9, 8), auto, limit("max_uniform_buffer_binding_size", 228, 64))],
+            vec![(square(9, 8), auto, limit("max_uniform_buffer_binding_size", 232, 64))],
             vec![],
         ),
     ];

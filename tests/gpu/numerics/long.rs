@@ -12,14 +12,14 @@ const KEYS: u32 = 200_003;
 /// this test would prove nothing there.
 #[test]
 fn two_hundred_thousand_keys() {
-    let problem = Problem::new(Shape::self_attention(1, 2, 3, 4).kv_len(KEYS));
+    let problem = Problem::new(Shape::self_attention(1, 2, 17, 4).kv_len(KEYS));
     all_keys_count(&problem, &Data::new(&problem, 7));
 }
 
 /// The same with a mask that hides every third key and some whole tiles.
 #[test]
 fn two_hundred_thousand_keys_and_a_mask() {
-    let problem = Problem::new(Shape::self_attention(1, 2, 3, 4).kv_len(KEYS)).mask_shape(&[KEYS]);
+    let problem = Problem::new(Shape::self_attention(1, 2, 17, 4).kv_len(KEYS)).mask_shape(&[KEYS]);
     let mut data = Data::new(&problem, 7);
     let may = |j: u32| !j.is_multiple_of(3) && !(j / 128).is_multiple_of(7);
     data.given.mask = Some((0..KEYS).map(may).collect());
@@ -29,10 +29,10 @@ fn two_hundred_thousand_keys_and_a_mask() {
 /// Nearly all of them in the last one of packed sequences, with a bias.
 #[test]
 fn two_hundred_thousand_packed_keys() {
-    let problem = Problem::new(Shape::self_attention(1, 2, 3, 4).kv_len(KEYS));
+    let problem = Problem::new(Shape::self_attention(1, 2, 17, 4).kv_len(KEYS));
     let problem = problem.packed(2).bias_shape(&[KEYS]);
     let mut data = Data::new(&problem, 7);
-    data.given.cu_seqlens = Some([vec![0, 1, 3], vec![0, 300, KEYS]]);
+    data.given.cu_seqlens = Some([vec![0, 1, 17], vec![0, 300, KEYS]]);
     all_keys_count(&problem, &data);
 }
 

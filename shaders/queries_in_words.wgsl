@@ -1,20 +1,10 @@
-// Q, K, V, O in buffers of their own, any strides.
+// Q and O in buffers of their own, any strides.
 
 @group(0) @binding(2) var<storage, read> q_words: array<QueryWord>;
-@group(0) @binding(3) var<storage, read> k_words: array<KeyWord>;
-@group(0) @binding(4) var<storage, read> v_words: array<KeyWord>;
 @group(0) @binding(5) var<storage, read_write> o_words: array<QueryWord>;
 
 fn q_at(index: u32) -> f32 {
     return query_element(q_words[index / QUERIES_A_WORD], index);
-}
-
-fn k_at(index: u32) -> f32 {
-    return key_element(k_words[index / KEYS_A_WORD], index);
-}
-
-fn v_at(index: u32) -> f32 {
-    return key_element(v_words[index / KEYS_A_WORD], index);
 }
 
 fn o_word(index: u32) -> QueryWord {
