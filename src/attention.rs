@@ -132,8 +132,10 @@ impl Attention {
     /// what no earlier plan has compiled.
     ///
     /// # Errors
-    /// What [`Problem::validate`] finds; [`Error::Limit`]; [`Error::Device`] if wgpu refuses a
-    /// pipeline. In browsers wgpu reports that later: use [`Attention::plan_async`].
+    /// What [`Problem::validate`] finds; [`Error::Stride`] for 16-bit output with an odd stride or
+    /// offset, and for a mask with a row that does not start on a word; [`Error::Limit`];
+    /// [`Error::Device`] if wgpu refuses a pipeline. In browsers wgpu reports that later: use
+    /// [`Attention::plan_async`].
     pub fn plan(&self, problem: &Problem) -> Result<Plan, Error> {
         self.plan_with(problem, Choice::default())
     }

@@ -83,13 +83,14 @@ impl Problem {
         }
     }
 
-    /// No key after the query's position. Needs [`Problem::align`] when q_len != kv_len.
+    /// No key after the query's position. Needs [`Problem::align`] when q_len != kv_len, or when
+    /// sequences have lengths of their own.
     pub fn causal(mut self) -> Problem {
         self.band.right = Some(0);
         self
     }
 
-    /// Only keys around the query's position. Needs [`Problem::align`] when q_len != kv_len.
+    /// Only keys around the query's position. Needs [`Problem::align`] as [`Problem::causal`] does.
     pub fn band(self, band: Band) -> Problem {
         Problem { band, ..self }
     }
@@ -109,7 +110,8 @@ impl Problem {
         Problem { softcap, ..self }
     }
 
-    /// Storage type of Q and O, or of K and V.
+    /// Storage type of Q and O, or of K and V, in GPU buffers. Host calls take the types of their
+    /// slices.
     pub fn element(mut self, group: Group, element: Element) -> Problem {
         self.elements[group as usize] = element;
         self
@@ -161,7 +163,7 @@ impl Problem {
     }
 
     /// s -= slope_h * |i + shift - j| before the bias ("Train Short, Test Long", Press et al.,
-    /// 2022), with one slope a query head. Needs [`Problem::align`] when q_len != kv_len.
+    /// 2022), with one slope a query head. Needs [`Problem::align`] as [`Problem::causal`] does.
     pub fn alibi(self) -> Problem {
         self.with_table(Operand::Slopes)
     }
