@@ -181,6 +181,11 @@ impl Attention {
         self.shared.device.features().contains(wgpu::Features::SHADER_F16)
     }
 
+    /// A texture's loads are far faster than a buffer's on Mesa's software adapter.
+    pub(crate) fn prefers_textures(&self) -> bool {
+        self.shared.device.adapter_info().name.starts_with("llvmpipe")
+    }
+
     pub(crate) fn loop_limit(&self) -> Option<u32> {
         self.shared.loop_limit
     }

@@ -1,6 +1,6 @@
 //! A plan and buffers, checked and bound: what is recorded.
 
-use crate::buffers::{Need, Range, Recording, begin_pass, uniform_buffer};
+use crate::buffers::{Bindable, Need, Range, Recording, begin_pass, uniform_buffer};
 use crate::kernel::Slot;
 use crate::plan::{Inner, SCRATCH_ALIGNMENT, Step};
 use crate::scope::{Later, Now, Scope};
@@ -94,6 +94,7 @@ pub(crate) fn bind(
 ) -> Result<Bound, Error> {
     let inner = &*plan.inner;
     buffers.check(&plan.needs())?;
+    let cache = buffers.check_cache(plan.inner.problem.cache())?;
     let device = inner.attention.device();
     let bytes = uniform_bytes(inner)?;
     let uniforms = scope.run(device, || uniform_buffer(device, &bytes))??;
@@ -106,20 +107,22 @@ pub(crate) fn bind(
             mapped_at_creation: false,
         })
     })?;
-    let range = |slot: Slot, step: usize| match slot {
-        Slot::Lengths => {
+    let range = |slot: Slot, step: usize| match (slot, cache.and_then(|cache| cache.bindable(slot)))
+    {
+        (_, Some(bindable)) => bindable,
+        (Slot::Lengths, _) => {
             let size = size_of::<LengthsUniform>() as u64;
-            Range { buffer: &uniforms, offset: 0, size }
+            Range { buffer: &uniforms, offset: 0, size }.into()
         }
-        Slot::Problem => {
+        (Slot::Problem, _) => {
             let size = size_of::<ProblemUniform>() as u64;
-            Range { buffer: &uniforms, offset: (1 + step as u64) * stride(inner), size }
+            Range { buffer: &uniforms, offset: (1 + step as u64) * stride(inner), size }.into()
         }
-        _ => storage(inner, buffers, slot).unwrap_or(Range {
+        _ => Bindable::from(storage(inner, buffers, slot).unwrap_or(Range {
             buffer: &nothing,
             offset: 0,
             size: NOTHING,
-        }),
+        })),
     };
     let dispatches = scope.run(device, || {
         let dispatch = |(at, step): (usize, &Step)| {

@@ -1,6 +1,6 @@
 //! The caller's buffers, what is needed of them, and what is recorded once they are bound.
 
-use crate::{Error, Operand};
+use crate::{CacheShape, Error, KvCache, Operand};
 
 /// The caller's buffers, each with usage [`wgpu::BufferUsages::STORAGE`].
 ///
@@ -10,13 +10,14 @@ use crate::{Error, Operand};
 #[must_use]
 pub struct Buffers<'a> {
     given: [Option<&'a wgpu::Buffer>; Operand::ALL.len()],
+    pub(crate) cache: Option<&'a KvCache>,
     /// Bytes at the front of the scratch buffer that belong to someone else.
     pub(crate) scratch_base: u64,
 }
 
 impl Default for Buffers<'_> {
     fn default() -> Self {
-        Buffers { given: [None; Operand::ALL.len()], scratch_base: 0 }
+        Buffers { given: [None; Operand::ALL.len()], cache: None, scratch_base: 0 }
     }
 }
 
@@ -31,6 +32,16 @@ impl<'a> Buffers<'a> {
         let all = [(Operand::Q, q), (Operand::K, k), (Operand::V, v), (Operand::O, o)];
         all.into_iter()
             .fold(Buffers::default(), |buffers, (operand, buffer)| buffers.with(operand, buffer))
+    }
+
+    /// Q and O, and a cache for K and V, for [`Problem::cached`](crate::Problem::cached).
+    pub fn cached(q: &'a wgpu::Buffer, cache: &'a KvCache, o: &'a wgpu::Buffer) -> Buffers<'a> {
+        Buffers { cache: Some(cache), ..Buffers::default() }.with(Operand::Q, q).with(Operand::O, o)
+    }
+
+    /// The cache that appended rows go to, or that K and V come from.
+    pub fn cache(self, cache: &'a KvCache) -> Buffers<'a> {
+        Buffers { cache: Some(cache), ..self }
     }
 
     /// Everything but scratch and tables in one buffer, for [`Problem::arena`](crate::Problem::arena).
@@ -70,6 +81,20 @@ impl<'a> Buffers<'a> {
             }
         }
         Ok(())
+    }
+
+    /// The cache, which must be there if and only if one of this shape is wanted.
+    pub(crate) fn check_cache(
+        &self,
+        want: Option<&CacheShape>,
+    ) -> Result<Option<&'a KvCache>, Error> {
+        let operand = Operand::Cache;
+        match (want, self.cache) {
+            (None, None) => Ok(None),
+            (None, Some(_)) => Err(Error::Unexpected { operand }),
+            (Some(_), None) => Err(Error::Missing { operand }),
+            (Some(want), Some(cache)) => cache.check_shape(want).map(|()| Some(cache)),
+        }
     }
 
     fn check_one(
@@ -133,11 +158,28 @@ pub(crate) struct Range<'a> {
     pub size: u64,
 }
 
-impl Range<'_> {
+/// What a slot is bound to.
+#[derive(Clone, Copy)]
+pub(crate) enum Bindable<'a> {
+    Bytes(Range<'a>),
+    Texture(&'a wgpu::TextureView),
+}
+
+impl<'a> From<Range<'a>> for Bindable<'a> {
+    fn from(range: Range<'a>) -> Self {
+        Bindable::Bytes(range)
+    }
+}
+
+impl Bindable<'_> {
     pub fn entry(&self, binding: u32) -> wgpu::BindGroupEntry<'_> {
-        let Range { buffer, offset, size } = *self;
-        let size = wgpu::BufferSize::new(size);
-        let resource = wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset, size });
+        let resource = match *self {
+            Bindable::Texture(view) => wgpu::BindingResource::TextureView(view),
+            Bindable::Bytes(Range { buffer, offset, size }) => {
+                let size = wgpu::BufferSize::new(size);
+                wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset, size })
+            }
+        };
         wgpu::BindGroupEntry { binding, resource }
     }
 }

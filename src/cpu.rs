@@ -4,12 +4,14 @@
 //! the fused kernel: the same tiles in the same order, so that it shows which part of a kernel's
 //! error comes from the method and which from the device.
 
+mod cache;
 mod flash;
 mod multi_head;
 mod naive;
 mod project;
 mod rows;
 
+pub use cache::{AppendInputs, KvCache};
 pub use flash::flash;
 pub use multi_head::multi_head;
 pub use naive::{Row, attention, row};

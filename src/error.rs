@@ -115,6 +115,15 @@ pub enum Error {
         /// What the device allows.
         got: u64,
     },
+    /// A cache without room for more. Nothing has changed.
+    Full {
+        /// What ran out: tokens of a sequence, or pages.
+        what: &'static str,
+        /// How many the call needs.
+        need: u64,
+        /// How many there are: of tokens in all, of pages those that are free.
+        got: u64,
+    },
     /// No adapter, or no device from it. The text says what to install.
     NoAdapter(String),
     /// The device is lost or destroyed.
@@ -177,6 +186,9 @@ impl std::fmt::Display for Error {
             Error::Limit { what, need, got } => {
                 let unit = if COUNTED.contains(what) { "" } else { " bytes" };
                 write!(f, "{what}: need {need}{unit}, the device allows {got}")
+            }
+            Error::Full { what, need, got } => {
+                write!(f, "cache is full: need {need} {what}, got {got}")
             }
             Error::NoAdapter(why) => write!(f, "no usable GPU adapter: {why}"),
             Error::DeviceLost(why) => write!(f, "device lost: {why}"),

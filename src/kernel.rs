@@ -3,15 +3,18 @@
 //! A module is a prologue of constants followed by whole files. Lengths, strides, scale and band
 //! are in a uniform, so only what shapes registers and workgroup memory is a constant.
 
+mod cached;
 mod loops;
 mod parts;
 mod tile;
 
+pub(crate) use cached::{CACHE_THREADS, CacheKernel};
 pub(crate) use loops::check_loops;
 use parts::Parts;
 pub use tile::Tile;
 pub(crate) use tile::{Blocks, check_workgroup};
 
+use crate::cache::POOL_FORMAT;
 use crate::{Method, Operand, Problem};
 
 /// What a kernel binds, by its number in group 0.
@@ -36,12 +39,24 @@ pub(crate) enum Slot {
     Y = 16,
     Mask = 17,
     Tables = 18,
+    Cache = 21,
+    Words = 22,
+    WordsOut = 23,
+    Pool = 24,
+    PoolTexture = 25,
+    PoolOut = 26,
+    PoolTextureOut = 27,
+    Rotary = 28,
+    KOut = 29,
+    VOut = 30,
 }
 
 impl Slot {
-    pub fn kind(self) -> wgpu::BufferBindingType {
-        match self {
-            Slot::Problem | Slot::Lengths => wgpu::BufferBindingType::Uniform,
+    pub fn kind(self) -> wgpu::BindingType {
+        let ty = match self {
+            Slot::PoolTexture => return pool_texture(wgpu::StorageTextureAccess::ReadOnly),
+            Slot::PoolTextureOut => return pool_texture(wgpu::StorageTextureAccess::WriteOnly),
+            Slot::Problem | Slot::Lengths | Slot::Cache => wgpu::BufferBindingType::Uniform,
             Slot::Q
             | Slot::K
             | Slot::V
@@ -51,13 +66,19 @@ impl Slot {
             | Slot::X
             | Slot::W
             | Slot::B
-            | Slot::Residual => wgpu::BufferBindingType::Storage { read_only: true },
+            | Slot::Residual
+            | Slot::Words
+            | Slot::Pool
+            | Slot::Rotary => wgpu::BufferBindingType::Storage { read_only: true },
             _ => wgpu::BufferBindingType::Storage { read_only: false },
-        }
+        };
+        wgpu::BindingType::Buffer { ty, has_dynamic_offset: false, min_binding_size: None }
     }
 
-    pub fn is_uniform(self) -> bool {
-        matches!(self, Slot::Problem | Slot::Lengths)
+    /// True for what counts as a storage buffer.
+    pub fn is_storage(self) -> bool {
+        let storage = |ty| matches!(ty, wgpu::BufferBindingType::Storage { .. });
+        matches!(self.kind(), wgpu::BindingType::Buffer { ty, .. } if storage(ty))
     }
 
     /// The slot of an operand that kernels bind by itself.
@@ -80,9 +101,15 @@ impl Slot {
             Operand::Y => Slot::Y,
             Operand::Mask => Slot::Mask,
             Operand::Tables => Slot::Tables,
+            Operand::Rotary => Slot::Rotary,
             _ => return None,
         })
     }
+}
+
+fn pool_texture(access: wgpu::StorageTextureAccess) -> wgpu::BindingType {
+    let (format, view_dimension) = (POOL_FORMAT, wgpu::TextureViewDimension::D2);
+    wgpu::BindingType::StorageTexture { access, format, view_dimension }
 }
 
 /// The stages. File, entry point and label carry the same word.
@@ -122,6 +149,8 @@ pub(crate) struct Variant {
     pub row_threads: u32,
     /// The device has the type f16.
     pub native_f16: bool,
+    /// A cache's pool is a texture.
+    pub pool_texture: bool,
 }
 
 /// The text of a file in `shaders/`.
@@ -155,7 +184,9 @@ impl Kernel {
 
     /// Composes the module of this kernel for a problem.
     pub fn module(self, problem: &Problem, variant: &Variant) -> Module {
-        let mut parts = Parts::new(problem, variant.native_f16 && !problem.is_arena());
+        let native = variant.native_f16 && !problem.is_arena();
+        let mut parts = Parts::new(problem, native, variant.pool_texture);
+        parts.files.push(shader!("weight"));
         let blocks = &variant.blocks;
         let (threads, workgroup_bytes) = match self {
             Kernel::Scores => {
@@ -237,6 +268,8 @@ fn prologue(problem: &Problem, variant: &Variant) -> String {
         ("COLUMN_TILES", blocks.column_tiles),
         ("SOFTMAX_THREADS", variant.row_threads),
         ("MERGE_THREADS", variant.row_threads),
+        ("K_TEXELS", problem.cache().map_or(0, |cache| cache.k_texels())),
+        ("V_TEXELS", problem.cache().map_or(0, |cache| cache.v_texels())),
     ];
     self::constants(&constants)
 }

@@ -60,6 +60,10 @@
 //! | split | a constant number of keys handled by one workgroup, merged with the others' at the end |
 //! | staged, fused | three kernels with stored scores; one kernel with an online softmax |
 //! | arena | one buffer that holds all operands |
+//! | cache | rows of K and V of many sequences, kept on the device |
+//! | page | a number of tokens' rows in a cache, given to a sequence as it grows |
+//! | pool | all of a cache's rows |
+//! | rotary | turns pairs of elements of queries and keys by their positions |
 
 #![deny(missing_docs)]
 #![forbid(unsafe_op_in_unsafe_fn)]
@@ -67,6 +71,7 @@
 mod attention;
 mod bind;
 mod buffers;
+mod cache;
 pub mod cpu;
 mod describe;
 mod error;
@@ -77,6 +82,7 @@ mod multi_head;
 mod plan;
 mod problem;
 mod project;
+mod rotary;
 mod scope;
 mod tensors;
 mod uniform;
@@ -84,6 +90,9 @@ mod uniform;
 pub use attention::{Attention, Choice, LoopLimit, Method, Options};
 pub use bind::Bound;
 pub use buffers::Buffers;
+pub use cache::{
+    Append, AppendBound, AppendPlan, CacheShape, KvCache, Paging, Pool, Unpack, UnpackBound,
+};
 pub use describe::{Description, Dispatch};
 pub use error::Error;
 /// The version of `half` whose numbers host calls take.
@@ -97,6 +106,7 @@ pub use problem::{
     Align, Band, BiasLayout, Element, Group, Layout, Operand, Outputs, Problem, Shape,
 };
 pub use project::{Projection, ProjectionBound, ProjectionPlan, Rows};
+pub use rotary::{Pairing, Rotary};
 pub use tensors::{Extras, Inputs, LayerInputs, LayerOutput, Output, ProjectionInputs, Scalar};
 /// The version of wgpu whose devices and buffers this crate takes.
 pub use wgpu;

@@ -104,6 +104,7 @@ impl Plan {
             row_group,
             row_threads,
             native_f16,
+            pool_texture: problem.cache().is_some_and(|cache| cache.in_texture(attention)),
         };
 
         let mut inner = Inner {

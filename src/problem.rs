@@ -12,6 +12,8 @@ pub use layout::{BiasLayout, Layout};
 pub use operand::Operand;
 pub use terms::{Align, Band, Element, Group, Outputs, Shape};
 
+use crate::CacheShape;
+
 /// One attention call: everything but the data.
 ///
 /// ```
@@ -42,6 +44,8 @@ pub struct Problem {
     sequences: Option<u32>,
     outputs: Outputs,
     arena: bool,
+    /// K and V come from a cache.
+    cache: Option<CacheShape>,
     /// An operand that was given a layout it cannot have, for `validate` to report.
     misplaced: Option<Operand>,
 }
@@ -79,6 +83,7 @@ impl Problem {
             sequences: None,
             outputs: Outputs { lse: false, scores: false, weights: false },
             arena: false,
+            cache: None,
             misplaced: None,
         }
     }
@@ -216,6 +221,22 @@ impl Problem {
         Problem { arena: true, ..self }
     }
 
+    /// K and V come from a cache of this shape, and are no operands: batch entry b reads sequence b,
+    /// of which as many keys exist as the cache holds; kv_len is at most its capacity. For plans;
+    /// host calls and the CPU reference take the rows of a [`cpu::KvCache`](crate::cpu::KvCache).
+    pub fn cached(mut self, cache: CacheShape) -> Problem {
+        self.elements[Group::Keys as usize] = cache.element;
+        Problem { cache: Some(cache), ..self }
+    }
+
+    /// A cached problem with K and V in plain f32 operands instead, and the lengths in
+    /// [`Operand::KvLens`].
+    pub(crate) fn over_rows(&self) -> Problem {
+        let mut plain = Problem { cache: None, ..self.clone() }.kv_lens();
+        plain.elements[Group::Keys as usize] = Element::F32;
+        plain
+    }
+
     /// The sizes.
     pub const fn shape(&self) -> Shape {
         self.shape
@@ -224,6 +245,10 @@ impl Problem {
     /// What is computed besides O.
     pub const fn outputs(&self) -> Outputs {
         self.outputs
+    }
+
+    pub(crate) fn cache(&self) -> Option<&CacheShape> {
+        self.cache.as_ref()
     }
 
     pub(crate) fn is_arena(&self) -> bool {

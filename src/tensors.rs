@@ -34,6 +34,9 @@ impl<'a, T, C> Inputs<'a, T, C> {
     builders!(extras.);
 
     pub(crate) fn check(&self, problem: &Problem) -> Result<(), Error> {
+        if problem.cache().is_some() {
+            return Err(Error::Unexpected { operand: Operand::Cache });
+        }
         let given = [
             (Operand::Q, Some(self.q.len())),
             (Operand::K, Some(self.k.len())),

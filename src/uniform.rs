@@ -64,6 +64,26 @@ pub(crate) struct LengthsUniform {
 }
 
 impl ProblemUniform {
+    /// Of kernels that move rows: strides and counts of Q, K, V and O.
+    pub fn rows(problem: &Problem, first_bound: impl Fn(Operand) -> u32) -> Self {
+        let strides = |operand: Operand| match problem.elements(operand) {
+            0 => Strides::default(),
+            _ => Strides::new(problem.layout_of(operand), first_bound(operand)),
+        };
+        let shape = problem.shape;
+        ProblemUniform {
+            q: strides(Operand::Q),
+            k: strides(Operand::K),
+            v: strides(Operand::V),
+            o: strides(Operand::O),
+            q_heads: shape.q_heads,
+            group_heads: shape.q_heads / shape.kv_heads,
+            q_len: shape.q_len,
+            kv_len: shape.kv_len,
+            ..ProblemUniform::default()
+        }
+    }
+
     /// Of one step. `first_bound` is the element at which an operand's binding begins.
     pub fn new(
         inner: &Inner,

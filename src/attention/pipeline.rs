@@ -1,6 +1,6 @@
 //! A compiled module, and what it takes to dispatch it.
 
-use crate::buffers::Range;
+use crate::buffers::Bindable;
 use crate::kernel::{Module, Slot};
 
 #[derive(Debug)]
@@ -20,11 +20,7 @@ impl Pipeline {
             .map(|slot| wgpu::BindGroupLayoutEntry {
                 binding: *slot as u32,
                 visibility: wgpu::ShaderStages::COMPUTE,
-                ty: wgpu::BindingType::Buffer {
-                    ty: slot.kind(),
-                    has_dynamic_offset: false,
-                    min_binding_size: None,
-                },
+                ty: slot.kind(),
                 count: None,
             })
             .collect();
@@ -61,13 +57,14 @@ impl Pipeline {
     }
 
     /// A dispatch with everything bound: each slot to its range.
-    pub fn dispatch<'a>(
+    pub fn dispatch<'a, B: Into<Bindable<'a>>>(
         &self,
         device: &wgpu::Device,
         grid: [u32; 3],
-        range: impl Fn(Slot) -> Range<'a>,
+        range: impl Fn(Slot) -> B,
     ) -> (wgpu::ComputePipeline, wgpu::BindGroup, [u32; 3]) {
-        let ranges: Vec<_> = self.module.slots.iter().map(|&slot| (slot, range(slot))).collect();
+        let ranges: Vec<(Slot, Bindable<'_>)> =
+            self.module.slots.iter().map(|&slot| (slot, range(slot).into())).collect();
         let entries: Vec<_> =
             ranges.iter().map(|(slot, range)| range.entry(*slot as u32)).collect();
         let bind_group = device.create_bind_group(&wgpu::BindGroupDescriptor {

@@ -1,7 +1,7 @@
 //! Which files go before a kernel's own, and what they bind.
 
 use super::{Slot, Variant, shader};
-use crate::{Element, Method, Operand, Problem};
+use crate::{CacheShape, Element, Method, Operand, Problem};
 
 /// The files and slots of a module in the making.
 pub(super) struct Parts<'a> {
@@ -9,15 +9,17 @@ pub(super) struct Parts<'a> {
     /// f16 is read as the type, not out of words.
     native: bool,
     pub files: Vec<&'static str>,
-    slots: Vec<Slot>,
+    pub slots: Vec<Slot>,
     /// Some file names the type f16.
     names_f16: bool,
+    pool_texture: bool,
 }
 
 impl Parts<'_> {
-    pub fn new(problem: &Problem, native: bool) -> Parts<'_> {
-        let files = vec![shader!("problem"), shader!("weight")];
-        Parts { problem, native, files, slots: vec![Slot::Problem], names_f16: false }
+    pub fn new(problem: &Problem, native: bool, pool_texture: bool) -> Parts<'_> {
+        let files = vec![shader!("problem")];
+        let slots = vec![Slot::Problem];
+        Parts { problem, native, files, slots, names_f16: false, pool_texture }
     }
 
     /// The text of each file once, the slots in order, and the line that must be in front of all.
@@ -50,57 +52,137 @@ impl Parts<'_> {
     }
 
     pub fn tensors(&mut self, used: &[Slot]) {
-        let elements = [Operand::Q, Operand::K].map(|operand| self.problem.element_of(operand));
-        for element in elements {
-            match element {
-                Element::F32 => {}
-                Element::F16 if self.native => {}
-                Element::F16 => self.files.push(shader!("element_f16")),
-                Element::Bf16 => self.files.push(shader!("element_bf16")),
-            }
+        let in_quads = self.problem.is_quads() && !self.problem.is_arena();
+        if self.problem.is_arena() {
+            self.files.push(shader!("arena"));
         }
-        let [queries, keys] = elements;
-        let native = self.native;
-        self.names_f16 |= native && elements.contains(&Element::F16);
-        self.files.push(match queries {
-            Element::F32 => shader!("queries_f32"),
+        self.queries(in_quads);
+        let cached = self.problem.cache().is_some();
+        if cached {
+            self.cached_keys(used.iter().any(|slot| matches!(slot, Slot::K | Slot::V)));
+        } else {
+            self.keys(in_quads);
+            self.files.push(shader!("rows_strided"));
+        }
+        let own = |&slot: &Slot| if self.problem.is_arena() { Slot::Arena } else { slot };
+        let bound = used.iter().filter(|slot| !(cached && matches!(slot, Slot::K | Slot::V)));
+        self.slots.extend(bound.map(own));
+    }
+
+    /// The type of Q and O, and access to them.
+    pub fn queries(&mut self, in_quads: bool) {
+        let (element, native) = (self.problem.element_of(Operand::Q), self.native);
+        self.element(element);
+        self.files.push(match element {
             Element::F16 if native => shader!("queries_native"),
             Element::F16 => shader!("queries_f16"),
             Element::Bf16 => shader!("queries_bf16"),
+            _ => shader!("queries_f32"),
         });
-        self.files.push(match keys {
-            Element::F32 => shader!("keys_f32"),
+        if in_quads {
+            self.files.push(shader!("queries_in_quads"));
+            return;
+        }
+        let words = element.bytes() == 4 || (element == Element::F16 && native);
+        self.files.extend([
+            shader!("gather"),
+            shader!("gather_queries"),
+            if words { shader!("scatter_words") } else { shader!("scatter_pairs") },
+            match self.problem.is_arena() {
+                true => shader!("queries_in_arena"),
+                false => shader!("queries_in_words"),
+            },
+        ]);
+    }
+
+    /// The type of K and V, and access to them.
+    pub fn keys(&mut self, in_quads: bool) {
+        let (element, native) = (self.problem.element_of(Operand::K), self.native);
+        self.element(element);
+        self.files.push(match element {
             Element::F16 if native => shader!("keys_native"),
             Element::F16 => shader!("keys_f16"),
             Element::Bf16 => shader!("keys_bf16"),
+            _ => shader!("keys_f32"),
         });
-        let scatter = match queries {
-            Element::F32 => shader!("scatter_words"),
-            Element::F16 if native => shader!("scatter_words"),
-            _ => shader!("scatter_pairs"),
+        if in_quads {
+            self.files.push(shader!("keys_in_quads"));
+            return;
+        }
+        self.files.extend([
+            shader!("gather"),
+            shader!("gather_keys"),
+            match self.problem.is_arena() {
+                true => shader!("keys_in_arena"),
+                false => shader!("keys_in_words"),
+            },
+        ]);
+    }
+
+    /// What reading or writing 16-bit elements in words takes.
+    fn element(&mut self, element: Element) {
+        match element {
+            Element::F16 if self.native => self.names_f16 = true,
+            Element::F16 => self.files.push(shader!("element_f16")),
+            Element::Bf16 => self.files.push(shader!("element_bf16")),
+            _ => {}
+        }
+    }
+
+    /// K and V of a cache, if they are read.
+    fn cached_keys(&mut self, read: bool) {
+        let Some(cache) = self.problem.cache() else { return };
+        if read {
+            self.cache(shader!("words_read"), Slot::Words);
+            self.texels(cache);
+            self.pool_read();
+            self.files.push(shader!("keys_in_cache"));
+        }
+    }
+
+    pub fn pool_read(&mut self) {
+        match self.pool_texture {
+            true => self.file(shader!("pool_texture"), Slot::PoolTexture),
+            false => self.file(shader!("pool_buffer"), Slot::Pool),
+        }
+    }
+
+    pub fn pool_write(&mut self) {
+        match self.pool_texture {
+            true => self.file(shader!("pool_texture_write"), Slot::PoolTextureOut),
+            false => self.file(shader!("pool_buffer_write"), Slot::PoolOut),
+        }
+    }
+
+    pub fn rotary(&mut self, turns: bool) {
+        match turns {
+            true => self.file(shader!("rotary_tables"), Slot::Rotary),
+            false => self.files.push(shader!("rotary_none")),
+        }
+    }
+
+    /// A cache's own tables.
+    pub fn cache(&mut self, words: &'static str, slot: Slot) {
+        self.file(shader!("cache"), Slot::Cache);
+        self.file(words, slot);
+    }
+
+    /// What a cache's texels hold, and in which pages.
+    pub fn texels(&mut self, cache: &CacheShape) {
+        let element = match cache.element {
+            Element::F16 => [shader!("element_f16"), shader!("texel_f16")],
+            Element::Bf16 => [shader!("element_bf16"), shader!("texel_bf16")],
+            Element::Int8 => [shader!("scales_words"), shader!("texel_int8")],
+            Element::F32 => [shader!("scales_none"), shader!("texel_f32")],
         };
-        let quads = self.problem.is_quads() && !self.problem.is_arena();
-        let arena = self.problem.is_arena();
-        if arena {
-            self.files.push(shader!("arena"));
+        self.files.extend(element);
+        if matches!(cache.element, Element::F16 | Element::Bf16) {
+            self.files.push(shader!("scales_none"));
         }
-        if !quads {
-            self.files.extend([shader!("gather"), shader!("gather_queries"), scatter]);
-            self.files.push(shader!("gather_keys"));
-        }
-        self.files.push(match (quads, arena) {
-            (true, _) => shader!("queries_in_quads"),
-            (_, true) => shader!("queries_in_arena"),
-            _ => shader!("queries_in_words"),
+        self.files.push(match cache.paging {
+            Some(_) => shader!("pages_table"),
+            None => shader!("pages_contiguous"),
         });
-        self.files.push(match (quads, arena) {
-            (true, _) => shader!("keys_in_quads"),
-            (_, true) => shader!("keys_in_arena"),
-            _ => shader!("keys_in_words"),
-        });
-        self.files.push(shader!("rows_strided"));
-        let own = |&slot: &Slot| if self.problem.is_arena() { Slot::Arena } else { slot };
-        self.slots.extend(used.iter().map(own));
     }
 
     pub fn bias(&mut self) {
@@ -129,13 +211,22 @@ impl Parts<'_> {
     pub fn sequences(&mut self) {
         self.tables(&[Operand::QLens, Operand::KvLens, Operand::CuSeqlensQ]);
         self.file(shader!("lengths"), Slot::Lengths);
-        self.files.push(if self.problem.sequences().is_some() {
-            shader!("sequences_packed")
-        } else if self.problem.has_lengths() {
-            shader!("sequences_lens")
-        } else {
-            shader!("sequences_same")
+        if self.problem.sequences().is_some() {
+            self.files.push(shader!("sequences_packed"));
+            return;
+        }
+        let counts = [Operand::QLens, Operand::KvLens].iter().any(|&o| self.problem.has_table(o));
+        self.files.push(match counts {
+            true => shader!("counts_tables"),
+            false => shader!("counts_same"),
         });
+        if self.problem.cache().is_some() {
+            self.cache(shader!("words_read"), Slot::Words);
+            self.files.push(shader!("held_cached"));
+        } else {
+            self.files.push(shader!("held_all"));
+        }
+        self.files.push(shader!("sequences_each"));
     }
 
     pub fn final_score(&mut self) {

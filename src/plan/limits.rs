@@ -39,10 +39,10 @@ pub(crate) fn check_groups_and_uniforms(limits: &wgpu::Limits) -> Result<(), Err
         ("max_uniform_buffer_binding_size", uniform, limits.max_uniform_buffer_binding_size),
         (
             "max_uniform_buffers_per_shader_stage",
-            2,
+            3,
             limits.max_uniform_buffers_per_shader_stage.into(),
         ),
-        ("max_bindings_per_bind_group", 19, limits.max_bindings_per_bind_group.into()),
+        ("max_bindings_per_bind_group", 31, limits.max_bindings_per_bind_group.into()),
         ("max_bind_groups", 1, limits.max_bind_groups.into()),
     ];
     for (what, need, got) in needs {
@@ -54,7 +54,7 @@ pub(crate) fn check_groups_and_uniforms(limits: &wgpu::Limits) -> Result<(), Err
 }
 
 pub(crate) fn check_storage_buffers(module: &Module, limits: &wgpu::Limits) -> Result<(), Error> {
-    let need = module.slots.iter().filter(|slot| !slot.is_uniform()).count() as u64;
+    let need = module.slots.iter().filter(|slot| slot.is_storage()).count() as u64;
     let got = u64::from(limits.max_storage_buffers_per_shader_stage);
     let what = "max_storage_buffers_per_shader_stage";
     if need > got { Err(Error::Limit { what, need, got }) } else { Ok(()) }

@@ -74,6 +74,12 @@ pub enum Operand {
     Slopes,
     /// Learned sink logits, f32 `[q_heads]`. In [`Operand::Tables`].
     Sinks,
+    /// A [`KvCache`](crate::KvCache).
+    Cache,
+    /// Queries turned by their positions, `[batch, q_heads, q_len, head_dim]`.
+    Rotated,
+    /// Cosines and sines of a [`Rotary`](crate::Rotary), f32 `[position, pair, 2]`.
+    Rotary,
 }
 
 impl Operand {
@@ -113,6 +119,9 @@ impl Operand {
         Operand::CuSeqlensKv,
         Operand::Slopes,
         Operand::Sinks,
+        Operand::Cache,
+        Operand::Rotated,
+        Operand::Rotary,
     ];
 
     /// What [`Operand::Tables`] may hold, in this order.
@@ -160,12 +169,15 @@ impl Operand {
             Operand::CuSeqlensKv => "cu_seqlens_kv",
             Operand::Slopes => "slopes",
             Operand::Sinks => "sinks",
+            Operand::Cache => "cache",
+            Operand::Rotated => "rotated",
+            Operand::Rotary => "rotary",
         }
     }
 
     pub(crate) const fn is_written(self) -> bool {
-        use Operand::{Arena, Lse, O, Scores, Weights, Y};
-        matches!(self, O | Lse | Scores | Weights | Arena | Y)
+        use Operand::{Arena, Lse, O, Rotated, Scores, Weights, Y};
+        matches!(self, O | Lse | Scores | Weights | Arena | Y | Rotated)
     }
 
     /// Sized in bytes, and of no meaning after the work.

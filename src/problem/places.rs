@@ -86,7 +86,9 @@ impl Problem {
 
     /// True if Q, K, V, O can be read and written as whole quads.
     pub(crate) fn is_quads(&self) -> bool {
-        [Operand::Q, Operand::K, Operand::V, Operand::O].into_iter().all(|operand| {
+        let rows = [Operand::Q, Operand::O, Operand::K, Operand::V];
+        let own = if self.cache.is_some() { &rows[..2] } else { &rows[..] };
+        own.iter().all(|&operand| {
             let span = self.span(operand);
             let [rows @ .., (inner, _)] = span.axes;
             let strides = rows.into_iter().filter(|axis| axis.0 > 1).map(|axis| axis.1);

@@ -2,7 +2,7 @@
 
 use super::Problem;
 use super::layout::Span;
-use crate::{Align, BiasLayout, Error, Operand};
+use crate::{Align, BiasLayout, Element, Error, Operand};
 
 /// Longest token axis: positions and shifts then fit i32 arithmetic in the shaders.
 const MAX_TOKENS: u32 = 1 << 30;
@@ -51,8 +51,49 @@ impl Problem {
             return Err(Error::Value { what: "softcap", need, got: self.softcap });
         }
         self.shift(s.q_len, s.kv_len)?;
+        self.check_cache()?;
         self.check_tables()?;
         self.check_layouts()
+    }
+
+    fn check_cache(&self) -> Result<(), Error> {
+        let Some(cache) = &self.cache else {
+            let bytes =
+                [Operand::Q, Operand::K].into_iter().find(|&o| self.element_of(o).bytes() < 2);
+            let need = "f32, f16 or bf16; only a cache holds int8";
+            let refused = |operand| Error::Element { operand, need, got: Element::Int8 };
+            return bytes.map_or(Ok(()), |operand| Err(refused(operand)));
+        };
+        cache.validate()?;
+        if self.element_of(Operand::Q) == Element::Int8
+            || self.element_of(Operand::K) != cache.element
+        {
+            let (operand, got) = (Operand::Cache, self.element_of(Operand::K));
+            return Err(Error::Element {
+                operand,
+                need: "queries of 16 or 32 bits and the cache's own type",
+                got,
+            });
+        }
+        let own = [Operand::K, Operand::V].into_iter().find(|&o| self.has_own_layout(o));
+        if let Some(operand) = own {
+            return Err(Error::Unexpected { operand });
+        }
+        if self.sequences.is_some() {
+            return Err(Error::Unexpected { operand: Operand::CuSeqlensKv });
+        }
+        let s = &self.shape;
+        let same = [
+            ("batch", "the cache's sequences", s.batch, cache.sequences),
+            ("kv_heads", "the cache's", s.kv_heads, cache.kv_heads),
+            ("head_dim", "the cache's", s.head_dim, cache.head_dim),
+            ("value_dim", "the cache's", s.value_dim, cache.value_dim),
+            ("kv_len", "at most the cache's capacity", s.kv_len, s.kv_len.min(cache.capacity)),
+        ];
+        match same.into_iter().find(|(_, _, got, want)| got != want) {
+            Some((what, need, got, _)) => Err(Error::Size { what, need, got: got.into() }),
+            None => Ok(()),
+        }
     }
 
     fn check_tables(&self) -> Result<(), Error> {
@@ -148,7 +189,8 @@ impl Problem {
 
     /// True if sequences have lengths of their own.
     pub(crate) fn has_lengths(&self) -> bool {
-        [Operand::QLens, Operand::KvLens, Operand::CuSeqlensQ].iter().any(|&o| self.has_table(o))
+        let tables = [Operand::QLens, Operand::KvLens, Operand::CuSeqlensQ];
+        self.cache.is_some() || tables.iter().any(|&o| self.has_table(o))
     }
 
     /// True if the shift is each sequence's own: its keys - its queries.

@@ -68,8 +68,10 @@ impl Problem {
 
     /// Q, K, V, O and what the problem has besides.
     pub(crate) fn operands(&self) -> Vec<Operand> {
-        let mut all = vec![Operand::Q, Operand::K, Operand::V, Operand::O];
+        let mut all = vec![Operand::Q, Operand::O];
         let optional = [
+            (self.cache.is_none(), Operand::K),
+            (self.cache.is_none(), Operand::V),
             (self.bias.is_some(), Operand::Bias),
             (self.mask.is_some(), Operand::Mask),
             (Operand::TABLES.into_iter().any(|o| self.has_table(o)), Operand::Tables),

@@ -95,6 +95,8 @@ pub enum Element {
     F16,
     /// bfloat16: the upper half of a binary32. Packed likewise.
     Bf16,
+    /// A signed byte times an f32 that a whole row shares. Only in a [`KvCache`](crate::KvCache).
+    Int8,
 }
 
 impl Element {
@@ -103,6 +105,7 @@ impl Element {
         match self {
             Element::F32 => 4,
             Element::F16 | Element::Bf16 => 2,
+            Element::Int8 => 1,
         }
     }
 }

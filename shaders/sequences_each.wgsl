@@ -1,11 +1,11 @@
-// Sequences: one a batch entry, all of the same length.
+// Sequences: one a batch entry.
 
 fn entry(batch: u32) -> Sequence {
     var s: Sequence;
     s.batch = batch;
     s.rows = problem.q_len;
-    s.queries = min(lengths.query_count, problem.q_len);
-    s.keys = min(lengths.key_count, problem.kv_len);
+    s.queries = min(min(lengths.query_count, problem.q_len), query_count(batch));
+    s.keys = min(min(lengths.key_count, problem.kv_len), min(key_count(batch), held_keys(batch)));
     return with_band(s);
 }
 

@@ -1,0 +1,110 @@
+//! Which WGSL files make the kernels of a cache.
+
+use super::parts::Parts;
+use super::{Module, Slot, constants, shader};
+use crate::{CacheShape, Pairing, Problem, Rotary};
+
+/// The kernels of a cache. File, entry point and label carry the same word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CacheKernel {
+    PageOut,
+    PageIn,
+    Rotate,
+    Append,
+    Bump,
+    Unpack,
+}
+
+/// Invocations of a workgroup of each.
+pub(crate) const CACHE_THREADS: u32 = 64;
+
+impl CacheKernel {
+    const fn name(self) -> &'static str {
+        match self {
+            CacheKernel::PageOut => "page_out",
+            CacheKernel::PageIn => "page_in",
+            CacheKernel::Rotate => "rotate",
+            CacheKernel::Append => "append",
+            CacheKernel::Bump => "bump",
+            CacheKernel::Unpack => "unpack",
+        }
+    }
+
+    const fn text(self) -> &'static str {
+        match self {
+            CacheKernel::PageOut => shader!("page_out"),
+            CacheKernel::PageIn => shader!("page_in"),
+            CacheKernel::Rotate => shader!("rotate"),
+            CacheKernel::Append => shader!("append"),
+            CacheKernel::Bump => shader!("bump"),
+            CacheKernel::Unpack => shader!("unpack"),
+        }
+    }
+
+    /// Composes the module: `problem` has the new rows, or their queries.
+    pub fn module(
+        self,
+        problem: &Problem,
+        cache: &CacheShape,
+        rotary: Option<&Rotary>,
+        [native_f16, pool_texture]: [bool; 2],
+        threads: u32,
+    ) -> Module {
+        let mut parts = Parts::new(problem, native_f16, pool_texture);
+        let writes = matches!(self, CacheKernel::PageIn | CacheKernel::Append | CacheKernel::Bump);
+        match writes {
+            true => parts.cache(shader!("words_write"), Slot::WordsOut),
+            false => parts.cache(shader!("words_read"), Slot::Words),
+        }
+        match self {
+            CacheKernel::PageOut => {
+                parts.texels(cache);
+                parts.pool_read();
+                parts.file(shader!("page"), Slot::Scratch);
+            }
+            CacheKernel::PageIn => {
+                parts.texels(cache);
+                parts.pool_write();
+                parts.file(shader!("page"), Slot::Scratch);
+            }
+            CacheKernel::Rotate => {
+                parts.rotary(rotary.is_some());
+                parts.queries(false);
+                parts.slots.extend([Slot::Q, Slot::O]);
+            }
+            CacheKernel::Append => {
+                parts.rotary(rotary.is_some());
+                parts.keys(false);
+                parts.slots.extend([Slot::K, Slot::V]);
+                parts.texels(cache);
+                parts.pool_write();
+            }
+            CacheKernel::Bump => {}
+            CacheKernel::Unpack => {
+                parts.texels(cache);
+                parts.pool_read();
+                parts.files.push(shader!("keys_in_cache"));
+                parts.slots.extend([Slot::KOut, Slot::VOut]);
+            }
+        }
+        parts.files.push(self.text());
+        let (files, slots, enable) = parts.finish();
+        let shape = problem.shape;
+        let (pairs, positions) = rotary.map_or((0, 0), |rotary| (rotary.pairs, rotary.positions));
+        let adjacent = rotary.is_some_and(|rotary| rotary.pairing == Pairing::Adjacent);
+        let prologue = constants(&[
+            ("HEAD_DIM", shape.head_dim),
+            ("VALUE_DIM", shape.value_dim),
+            ("HEAD_QUADS", shape.head_dim.div_ceil(4)),
+            ("VALUE_QUADS", shape.value_dim.div_ceil(4)),
+            ("K_TEXELS", cache.k_texels()),
+            ("V_TEXELS", cache.v_texels()),
+            ("ROTARY_PAIRS", pairs),
+            ("ROTARY_POSITIONS", positions),
+            ("ROTARY_ADJACENT", adjacent.into()),
+            ("CACHE_THREADS", threads),
+        ]);
+        let wgsl = enable.to_string() + &prologue + &files;
+        Module { name: self.name(), wgsl, slots, threads, workgroup_bytes: 0 }
+    }
+}
