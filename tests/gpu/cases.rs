@@ -63,6 +63,35 @@ fn usual() -> Problem {
     Problem::new(shape(USUAL))
 }
 
+/// What is broadcast to the usual scores.
+const BROADCASTS: [&[u32]; 15] = {
+    let [b, h, _, q, k, ..] = USUAL;
+    [
+        &[],
+        &[1],
+        &[k],
+        &[q, k],
+        &[q, 1],
+        &[1, k],
+        &[h, q, k],
+        &[h, 1, k],
+        &[h, 1, 1],
+        &[b, 1, 1, k],
+        &[b, h, 1, 1],
+        &[b, h, q, k],
+        &[b, 1, q, k],
+        &[b, h, q, 1],
+        &[1, h, 1, k],
+    ]
+};
+
+/// Strides likewise, `[offset, batch, head, query, key]`; the last ones are a sliding window over
+/// one row.
+const BROADCAST_STRIDES: [[u32; 5]; 5] = {
+    let [_, _, _, q, k, ..] = USUAL;
+    [[0; 5], [5, 0, 0, k, 1], [101, 0, 1, 0, 0], [3, 4 * q, q, 1, 0], [9, 7, 11, 1, 1]]
+};
+
 /// Every case.
 pub fn all() -> Vec<Case> {
     let mut all = Vec::new();
@@ -213,30 +242,12 @@ fn scales() -> Vec<Case> {
 /// Bias by shape and by strides, with and without excluded keys.
 fn biases() -> Vec<Case> {
     let [b, h, _, q, k, ..] = USUAL;
-    let shapes: [&[u32]; 15] = [
-        &[],
-        &[1],
-        &[k],
-        &[q, k],
-        &[q, 1],
-        &[1, k],
-        &[h, q, k],
-        &[h, 1, k],
-        &[h, 1, 1],
-        &[b, 1, 1, k],
-        &[b, h, 1, 1],
-        &[b, h, q, k],
-        &[b, 1, q, k],
-        &[b, h, q, 1],
-        &[1, h, 1, k],
-    ];
     let strides = |[offset, batch, head, query, key]: [u32; 5]| {
         usual().bias(BiasLayout { offset, batch, head, query, key })
     };
-    let mut all: Vec<_> = shapes.map(|s| case(format!("bias {s:?}"), usual().bias_shape(s))).into();
-    // [offset, batch, head, query, key]; the last one is a sliding window over one row.
-    let rows = [[0; 5], [5, 0, 0, k, 1], [101, 0, 1, 0, 0], [3, 4 * q, q, 1, 0], [9, 7, 11, 1, 1]];
-    all.extend(rows.map(|row| case(format!("bias strides {row:?}"), strides(row))));
+    let mut all: Vec<_> =
+        BROADCASTS.map(|s| case(format!("bias {s:?}"), usual().bias_shape(s))).into();
+    all.extend(BROADCAST_STRIDES.map(|row| case(format!("bias strides {row:?}"), strides(row))));
     let excluded = [2, 3, 7, 76].map(|n| Case {
         excluded: n,
         ..case(format!("one bias of {n} excludes"), usual().bias_shape(&[h, q, k]))

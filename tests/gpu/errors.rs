@@ -11,7 +11,7 @@ mod words;
 
 use wgpu_attention::{Choice, Error, Gpu, Inputs, Operand, Problem, Shape};
 
-use crate::program::{Program, Reference};
+use crate::program::{Program, Reference, USAGE};
 use crate::support::{Data, max_error};
 
 /// Host calls on the shared program's device, so that its handler watches them.
@@ -86,4 +86,31 @@ fn empty() -> Inputs<'static> {
 /// The choice of a plan that picks the fused kernel with a tile.
 fn tile(queries: u32, keys: u32) -> Choice {
     Choice::tile(wgpu_attention::Tile { queries, keys })
+}
+
+/// Gives `bind` no buffer for an operand that needs so many bytes, short ones, and useless ones;
+/// `unit` is the size of what its lengths count. How many were refused.
+pub fn wrong_buffers(
+    program: &Program,
+    operand: Operand,
+    [bytes, unit]: [u64; 2],
+    bind: impl Fn(Option<&wgpu::Buffer>) -> Result<(), Error>,
+) -> usize {
+    let mut wrong = 0;
+    let mut refuse = |buffer: Option<&wgpu::Buffer>, want: Error| {
+        let error = bind(buffer).expect_err("a wrong buffer");
+        assert_same(&format!("{operand} {buffer:?}"), &error, &want);
+        wrong += 1;
+    };
+    refuse(None, Error::Missing { operand });
+    for short in [bytes - 1, bytes - 4, 0] {
+        let length = Error::Length { operand, need: bytes / unit, got: short / unit };
+        refuse(Some(&program.empty(short, USAGE)), length);
+    }
+    let need = wgpu::BufferUsages::STORAGE;
+    for got in [wgpu::BufferUsages::COPY_DST, USAGE - need, wgpu::BufferUsages::UNIFORM] {
+        refuse(Some(&program.empty(bytes, got)), Error::Usage { operand, need, got });
+    }
+    bind(Some(&program.empty(bytes + 4, need))).expect("a longer buffer");
+    wrong
 }

@@ -4,38 +4,18 @@
 use wgpu_attention::{Align, Band, BiasLayout, Problem};
 
 use super::given::May;
-use super::{Case, USUAL, case, shape, usual};
+use super::{BROADCAST_STRIDES, BROADCASTS, Case, USUAL, case, shape, usual};
 
 const SOME: May = |row, key| !(7 * row + 5 * key).is_multiple_of(3);
 
 pub fn all() -> Vec<Case> {
-    let [b, h, _, q, k, ..] = USUAL;
-    let shapes: [&[u32]; 14] = [
-        &[],
-        &[1],
-        &[k],
-        &[q, k],
-        &[q, 1],
-        &[1, k],
-        &[h, q, k],
-        &[h, 1, k],
-        &[h, 1, 1],
-        &[b, 1, 1, k],
-        &[b, h, 1, 1],
-        &[b, h, q, k],
-        &[b, 1, q, k],
-        &[b, h, q, 1],
-    ];
     let mut all: Vec<_> =
-        shapes.map(|s| case(format!("mask {s:?}"), usual()).masked(s, SOME)).into();
+        BROADCASTS.map(|s| case(format!("mask {s:?}"), usual()).masked(s, SOME)).into();
     all.push(case("mask [] of false", usual()).masked(&[], |_, _| false));
     let single = Problem::new(shape([1, 1, 1, 1, 1, 8, 8]));
     all.push(case("mask of one key", single.clone()).masked(&[1, 1], |_, _| true));
     all.push(case("mask of no key", single).masked(&[1, 1, 1, 1], |_, _| false));
-    // [offset, batch, head, query, key]; the last one is a sliding window over one row.
-    let strides =
-        [[0; 5], [5, 0, 0, k, 1], [101, 0, 1, 0, 0], [3, 4 * q, q, 1, 0], [9, 7, 11, 1, 1]];
-    all.extend(strides.map(|[offset, batch, head, query, key]| {
+    all.extend(BROADCAST_STRIDES.map(|[offset, batch, head, query, key]| {
         let at = BiasLayout { offset, batch, head, query, key };
         case(format!("mask strides {at:?}"), usual()).masked_by(at, 3)
     }));

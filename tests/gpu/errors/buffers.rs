@@ -2,12 +2,11 @@
 
 use wgpu_attention::{Buffers, Choice, Error, Layout, Method, Operand, Plan, Problem, Shape};
 
-use super::{assert_same, tile};
+use super::{assert_same, tile, wrong_buffers};
 use crate::program::{Program, Reference, USAGE};
 use crate::support::{Data, max_error};
 
 const SHAPE: Shape = Shape::self_attention(1, 2, 90, 4);
-const STORAGE: wgpu::BufferUsages = wgpu::BufferUsages::STORAGE;
 
 type Given = Vec<(Operand, wgpu::Buffer)>;
 
@@ -91,24 +90,9 @@ fn missing_short_and_useless_buffers() {
         let mut wrong = 0;
         for (operand, _) in &call.given {
             let (operand, bytes) = (*operand, call.bytes(*operand));
-            let mut refuse = |buffer: Option<&wgpu::Buffer>, want: Error| {
-                let error = call.with(operand, buffer).expect_err("a wrong buffer");
-                assert_same(&format!("{operand} {buffer:?}"), &error, &want);
-                wrong += 1;
-            };
-            refuse(None, Error::Missing { operand });
             let unit = if operand == Operand::Scratch { 1 } else { 4 };
-            for short in [bytes - 1, bytes - 4, 0] {
-                let length = Error::Length { operand, need: bytes / unit, got: short / unit };
-                refuse(Some(&program.empty(short, USAGE)), length);
-            }
-            for got in [wgpu::BufferUsages::COPY_DST, USAGE - STORAGE, wgpu::BufferUsages::UNIFORM]
-            {
-                let usage = Error::Usage { operand, need: STORAGE, got };
-                refuse(Some(&program.empty(bytes, got)), usage);
-            }
-            // Larger is fine.
-            call.with(operand, Some(&program.empty(bytes + 4, STORAGE))).expect("a longer buffer");
+            wrong +=
+                wrong_buffers(program, operand, [bytes, unit], |buffer| call.with(operand, buffer));
         }
         call.good(program);
         println!("{wrong} wrong buffers");

@@ -7,11 +7,10 @@ use wgpu_attention::{
 
 use super::errors::good;
 use super::{TOLERANCE, Tensors, operand as random};
-use crate::errors::assert_same;
+use crate::errors::{assert_same, wrong_buffers};
 use crate::program::{Program, USAGE};
 use crate::support::max_error;
 
-const STORAGE: wgpu::BufferUsages = wgpu::BufferUsages::STORAGE;
 const OVERLAP: &str = "a buffer of its own, or Problem::arena for all operands but scratch";
 const OUTPUTS: [Operand; 6] = [
     Operand::Y,
@@ -123,24 +122,10 @@ fn missing_short_and_useless_buffers() {
         let mut wrong = 0;
         for (operand, right) in &call.given {
             let (operand, bytes) = (*operand, right.size());
-            let mut refuse = |buffer: Option<&wgpu::Buffer>, want: Error| {
-                let error = call.with(operand, buffer).expect_err("a wrong buffer");
-                assert_same(&format!("{operand} {buffer:?}"), &error, &want);
-                wrong += 1;
-            };
-            refuse(None, Error::Missing { operand });
             let is_memory = matches!(operand, Operand::Projected | Operand::Scratch);
             let unit = if is_memory { 1 } else { 4 };
-            for short in [bytes - 1, bytes - 4, 0] {
-                let length = Error::Length { operand, need: bytes / unit, got: short / unit };
-                refuse(Some(&program.empty(short, USAGE)), length);
-            }
-            for got in [wgpu::BufferUsages::COPY_DST, USAGE - STORAGE, wgpu::BufferUsages::UNIFORM]
-            {
-                let usage = Error::Usage { operand, need: STORAGE, got };
-                refuse(Some(&program.empty(bytes, got)), usage);
-            }
-            call.with(operand, Some(&program.empty(bytes + 4, STORAGE))).expect("a longer buffer");
+            wrong +=
+                wrong_buffers(program, operand, [bytes, unit], |buffer| call.with(operand, buffer));
         }
         call.good(program);
         println!("{wrong} wrong buffers");
