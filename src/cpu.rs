@@ -5,12 +5,14 @@
 //! error comes from the method and which from the device.
 
 mod flash;
+mod merge;
 mod multi_head;
 mod naive;
 mod project;
 mod rows;
 
 pub use flash::flash;
+pub use merge::merge;
 pub use multi_head::multi_head;
 pub use naive::{Row, attention, row};
 pub use project::project;

@@ -36,6 +36,8 @@ pub(crate) enum Slot {
     Y = 16,
     Mask = 17,
     Tables = 18,
+    Parts = 19,
+    PartsLse = 20,
 }
 
 impl Slot {
@@ -51,7 +53,9 @@ impl Slot {
             | Slot::X
             | Slot::W
             | Slot::B
-            | Slot::Residual => wgpu::BufferBindingType::Storage { read_only: true },
+            | Slot::Residual
+            | Slot::Parts
+            | Slot::PartsLse => wgpu::BufferBindingType::Storage { read_only: true },
             _ => wgpu::BufferBindingType::Storage { read_only: false },
         }
     }
@@ -80,6 +84,8 @@ impl Slot {
             Operand::Y => Slot::Y,
             Operand::Mask => Slot::Mask,
             Operand::Tables => Slot::Tables,
+            Operand::Parts => Slot::Parts,
+            Operand::PartsLse => Slot::PartsLse,
             _ => return None,
         })
     }

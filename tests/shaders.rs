@@ -11,7 +11,7 @@ use wgpu::naga::{
     valid::{Capabilities, GlobalUse, ModuleInfo, ValidationFlags, Validator},
 };
 use wgpu_attention::{
-    Align, Attention, Choice, Dispatch, Element, Group, Layout, LoopLimit, Method, Operand,
+    Align, Attention, Choice, Dispatch, Element, Group, Layout, LoopLimit, Merge, Method, Operand,
     Options, Problem, Projection, Shape, Tile,
 };
 
@@ -153,6 +153,10 @@ fn modules() -> BTreeMap<String, Dispatch> {
             let plan = attention.plan_projection(&projection).expect("a plan");
             all.extend(plan.describe().map(|d| (d.wgsl.clone(), d)));
         }
+        for merge in merges() {
+            let plan = attention.plan_merge(&merge).expect("a plan");
+            all.extend(plan.describe().map(|d| (d.wgsl.clone(), d)));
+        }
     }
     all
 }
@@ -164,6 +168,19 @@ fn projections() -> Vec<Projection> {
         let plain = Projection::new(tokens, dim, dim);
         all.extend([plain.clone(), plain.clone().bias(), plain.clone().residual()]);
         all.push(plain.bias().residual());
+    }
+    all
+}
+
+/// Short and long rows of every type, into a fresh result, one that holds something, and part 0.
+fn merges() -> Vec<Merge> {
+    let mut all = Vec::new();
+    for dim in [2, 64, 300] {
+        for element in [Element::F32, Element::F16, Element::Bf16] {
+            let merge = Merge::new(Shape::self_attention(1, 2, 40, dim), 3).element(element);
+            let ways = [merge.clone(), merge.clone().accumulate(), merge.in_place()];
+            all.extend(ways.into_iter().flat_map(|merge| [merge.clone(), merge.sinks()]));
+        }
     }
     all
 }
@@ -232,7 +249,7 @@ fn modules_are_what_plans_say() {
         assert!(storage <= 8, "{name}: {storage} storage buffers");
     }
     println!("{} modules: {kernels:?}", modules.len());
-    assert_eq!(kernels.len(), 6);
+    assert_eq!(kernels.len(), 7);
 }
 
 /// One file each, for judges that are no Rust libraries: web/test hands them to the browsers'.
@@ -357,6 +374,6 @@ fn kernels_state_their_terms() {
     }
     assert_eq!(
         kernels.into_iter().collect::<Vec<_>>(),
-        ["flash", "merge", "project", "scores", "softmax", "values"]
+        ["flash", "merge", "merge_states", "project", "scores", "softmax", "values"]
     );
 }

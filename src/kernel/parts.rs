@@ -16,7 +16,7 @@ pub(super) struct Parts<'a> {
 
 impl Parts<'_> {
     pub fn new(problem: &Problem, native: bool) -> Parts<'_> {
-        let files = vec![shader!("problem"), shader!("weight")];
+        let files = vec![shader!("strides"), shader!("problem"), shader!("weight")];
         Parts { problem, native, files, slots: vec![Slot::Problem], names_f16: false }
     }
 

@@ -74,6 +74,10 @@ pub enum Operand {
     Slopes,
     /// Learned sink logits, f32 `[q_heads]`. In [`Operand::Tables`].
     Sinks,
+    /// Partial outputs to be merged, `[part, batch, q_heads, q_len, value_dim]`.
+    Parts,
+    /// Their LSE, f32 `[part, batch, q_heads, q_len]`.
+    PartsLse,
 }
 
 impl Operand {
@@ -113,6 +117,8 @@ impl Operand {
         Operand::CuSeqlensKv,
         Operand::Slopes,
         Operand::Sinks,
+        Operand::Parts,
+        Operand::PartsLse,
     ];
 
     /// What [`Operand::Tables`] may hold, in this order.
@@ -160,6 +166,8 @@ impl Operand {
             Operand::CuSeqlensKv => "cu_seqlens_kv",
             Operand::Slopes => "slopes",
             Operand::Sinks => "sinks",
+            Operand::Parts => "parts",
+            Operand::PartsLse => "parts_lse",
         }
     }
 
