@@ -4,7 +4,7 @@
 // Thread:    one texel, and one row's scales.
 // Memory:    none shared.
 // Grid:      texels of a page, then sequences.
-// Twin:      cpu/cache.rs has no pages: a row is where it belongs
+// Twin:      cpu/cache.rs, share()
 //
 // Proof: as in page_out.wgsl, and both pages are tested below cache.pages, so that all rows lie below
 // cache.rows.

@@ -5,7 +5,7 @@
 // Thread:    one texel.
 // Memory:    none shared.
 // Grid:      texels of a page, then sequences.
-// Twin:      cpu/cache.rs has no pages: a row is where it belongs
+// Twin:      cpu/cache.rs, share()
 //
 // Proof: sequence < cache.sequences; the page is clamped below cache.pages; `texel` is tested below
 // what a page has, for as many of which for each sequence cache.rs sizes `scratch`.

@@ -1,14 +1,6 @@
 // The problem as every kernel sees it: strides, counts, scale, and which part of the work a
 // workgroup has. Element indices are u32; Problem::validate proves that none wraps.
 
-// Strides of an operand [batch, head, token, dim] in elements.
-struct Strides {
-    offset: u32,
-    batch: u32,
-    head: u32,
-    token: u32,
-}
-
 struct Problem {
     q: Strides,
     k: Strides,
@@ -45,15 +37,6 @@ struct Problem {
 
 @group(0) @binding(0) var<uniform> problem: Problem;
 
-fn row_start(at: Strides, batch: u32, head: u32, token: u32) -> u32 {
-    return at.offset + batch * at.batch + head * at.head + token * at.token;
-}
-
 fn kv_head(head: u32) -> u32 {
     return head / problem.group_heads;
-}
-
-// Grids beyond the limit of one dimension are folded into three.
-fn linear_group(id: vec3<u32>, size: vec3<u32>) -> u32 {
-    return id.x + size.x * (id.y + size.y * id.z);
 }

@@ -4,7 +4,7 @@
 // Thread:    one quad.
 // Memory:    none shared.
 // Grid:      quads of a row, then tokens, then heads, then sequences.
-// Twin:      cpu/cache.rs, rotate()
+// Twin:      cpu/cache.rs, turn()
 //
 // Proof: `item` is tested against all there are, so batch, head and token lie within the operands that
 // Append::validate checks; dims are clamped below HEAD_DIM; store_o() writes no element past a row.

@@ -5,7 +5,7 @@
 // Thread:    one quad of K and one of V.
 // Memory:    none shared.
 // Grid:      quads of a row, then tokens, then heads, then sequences.
-// Twin:      cpu/cache.rs, rows()
+// Twin:      cpu/cache.rs, k()
 //
 // Proof: `sequence` is tested, so the rows lie within outputs that Unpack's plan sizes; quads are
 // tested below HEAD_QUADS and VALUE_QUADS and elements below the row's end. Rows of the pool are read

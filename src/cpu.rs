@@ -6,6 +6,7 @@
 
 mod cache;
 mod flash;
+mod merge;
 mod multi_head;
 mod naive;
 mod project;
@@ -13,6 +14,7 @@ mod rows;
 
 pub use cache::{AppendInputs, KvCache};
 pub use flash::flash;
+pub use merge::merge;
 pub use multi_head::multi_head;
 pub use naive::{Row, attention, row};
 pub use project::project;

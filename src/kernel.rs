@@ -49,6 +49,8 @@ pub(crate) enum Slot {
     Rotary = 28,
     KOut = 29,
     VOut = 30,
+    Parts = 19,
+    PartsLse = 20,
 }
 
 impl Slot {
@@ -69,7 +71,9 @@ impl Slot {
             | Slot::Residual
             | Slot::Words
             | Slot::Pool
-            | Slot::Rotary => wgpu::BufferBindingType::Storage { read_only: true },
+            | Slot::Rotary
+            | Slot::Parts
+            | Slot::PartsLse => wgpu::BufferBindingType::Storage { read_only: true },
             _ => wgpu::BufferBindingType::Storage { read_only: false },
         };
         wgpu::BindingType::Buffer { ty, has_dynamic_offset: false, min_binding_size: None }
@@ -102,6 +106,8 @@ impl Slot {
             Operand::Mask => Slot::Mask,
             Operand::Tables => Slot::Tables,
             Operand::Rotary => Slot::Rotary,
+            Operand::Parts => Slot::Parts,
+            Operand::PartsLse => Slot::PartsLse,
             _ => return None,
         })
     }

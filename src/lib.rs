@@ -58,6 +58,7 @@
 //! | quad | four consecutive elements of a row |
 //! | tile | the queries and keys that a workgroup handles at a time |
 //! | split | a constant number of keys handled by one workgroup, merged with the others' at the end |
+//! | part | O and LSE over some of the keys, to be merged with those over the others |
 //! | staged, fused | three kernels with stored scores; one kernel with an online softmax |
 //! | arena | one buffer that holds all operands |
 //! | cache | rows of K and V of many sequences, kept on the device |
@@ -78,6 +79,7 @@ mod error;
 #[cfg(feature = "host")]
 mod host;
 mod kernel;
+mod merge;
 mod multi_head;
 mod plan;
 mod problem;
@@ -100,6 +102,7 @@ pub use half;
 #[cfg(feature = "host")]
 pub use host::Gpu;
 pub use kernel::Tile;
+pub use merge::{Merge, MergeBound, MergePlan};
 pub use multi_head::{MultiHead, MultiHeadBound, MultiHeadPlan};
 pub use plan::Plan;
 pub use problem::{
@@ -107,7 +110,9 @@ pub use problem::{
 };
 pub use project::{Projection, ProjectionBound, ProjectionPlan, Rows};
 pub use rotary::{Pairing, Rotary};
-pub use tensors::{Extras, Inputs, LayerInputs, LayerOutput, Output, ProjectionInputs, Scalar};
+pub use tensors::{
+    Extras, Inputs, LayerInputs, LayerOutput, MergeInputs, Output, ProjectionInputs, Scalar,
+};
 /// The version of wgpu whose devices and buffers this crate takes.
 pub use wgpu;
 

@@ -1,10 +1,12 @@
 //! Host slices in, host vectors out: the signature that the CPU reference and the GPU share.
 
 mod extras;
+mod merge;
 mod scalar;
 
 pub use extras::Extras;
 use extras::builders;
+pub use merge::MergeInputs;
 pub use scalar::Scalar;
 
 use crate::{Error, MultiHead, Operand, Problem, Projection};

@@ -205,12 +205,14 @@ pub(crate) mod tests {
             )
         };
     }
+    pub(crate) use offsets;
 
     #[test]
     fn structs_equal_the_shaders() {
-        let problem = include_str!("../shaders/problem.wgsl");
+        let strides = include_str!("../shaders/strides.wgsl");
+        let problem = &format!("{strides}{}", include_str!("../shaders/problem.wgsl"));
         let lengths = include_str!("../shaders/lengths.wgsl");
-        assert_eq!(wgsl(problem, "Strides"), offsets!(Strides: offset batch head token));
+        assert_eq!(wgsl(strides, "Strides"), offsets!(Strides: offset batch head token));
         assert_eq!(
             wgsl(problem, "Problem"),
             offsets!(ProblemUniform: q k v o lse bias mask scores weights bias_key mask_key q_heads group_heads

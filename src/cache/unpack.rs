@@ -9,7 +9,7 @@ use crate::kernel::{CACHE_THREADS, CacheKernel, Slot};
 use crate::plan::{check_binding, check_groups_and_uniforms, check_storage_buffers, fold};
 use crate::scope::{Now, Scope};
 use crate::uniform::ProblemUniform;
-use crate::{Attention, Buffers, CacheShape, Error, Operand, Problem, Shape};
+use crate::{Attention, Buffers, CacheShape, Dispatch, Error, Operand, Problem, Shape};
 
 /// Copies what a cache holds to contiguous f32 K `[sequence, kv_head, capacity, head_dim]` and V
 /// likewise; 0 past each sequence's end.
@@ -73,6 +73,11 @@ pub(crate) fn rows(cache: &CacheShape) -> Problem {
 }
 
 impl Unpack {
+    /// The dispatch.
+    pub fn describe(&self) -> Dispatch {
+        Dispatch::new(&self.pipeline, self.grid)
+    }
+
     /// Binds a cache, given by [`Buffers::cache`], and buffers for K and V.
     ///
     /// # Errors

@@ -51,6 +51,9 @@ impl CacheKernel {
         threads: u32,
     ) -> Module {
         let mut parts = Parts::new(problem, native_f16, pool_texture);
+        if matches!(self, CacheKernel::PageOut | CacheKernel::PageIn) {
+            parts.forget_problem();
+        }
         let writes = matches!(self, CacheKernel::PageIn | CacheKernel::Append | CacheKernel::Bump);
         match writes {
             true => parts.cache(shader!("words_write"), Slot::WordsOut),

@@ -17,9 +17,15 @@ pub(super) struct Parts<'a> {
 
 impl Parts<'_> {
     pub fn new(problem: &Problem, native: bool, pool_texture: bool) -> Parts<'_> {
-        let files = vec![shader!("problem")];
+        let files = vec![shader!("strides"), shader!("problem")];
         let slots = vec![Slot::Problem];
         Parts { problem, native, files, slots, names_f16: false, pool_texture }
+    }
+
+    /// For a kernel that does not read the problem's uniform.
+    pub fn forget_problem(&mut self) {
+        self.files.retain(|&file| file != shader!("problem"));
+        self.slots.retain(|&slot| slot != Slot::Problem);
     }
 
     /// The text of each file once, the slots in order, and the line that must be in front of all.

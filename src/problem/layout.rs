@@ -127,11 +127,19 @@ impl Span {
     /// A written operand must not write one element twice: each stride, in rising order, must
     /// pass what the smaller ones cover.
     pub fn check_injective(&self) -> Result<(), Error> {
+        self.check_stack((1, 0))
+    }
+
+    /// The same for a stack of such operands: (count, stride).
+    pub fn check_stack(&self, stack: (u64, u128)) -> Result<(), Error> {
         if self.is_empty() {
             return Ok(());
         }
+        let mut axes = self.rising();
+        axes.extend(Some(stack).filter(|axis| axis.0 > 1));
+        axes.sort_by_key(|axis| axis.1);
         let mut covered = 1u128;
-        for (count, stride) in self.rising() {
+        for (count, stride) in axes {
             if stride < covered {
                 let need = "strides that keep its written rows apart";
                 let got = u32::try_from(stride).unwrap_or(u32::MAX);

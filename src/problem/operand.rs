@@ -80,6 +80,10 @@ pub enum Operand {
     Rotated,
     /// Cosines and sines of a [`Rotary`](crate::Rotary), f32 `[position, pair, 2]`.
     Rotary,
+    /// Partial outputs to be merged, `[part, batch, q_heads, q_len, value_dim]`.
+    Parts,
+    /// Their LSE, f32 `[part, batch, q_heads, q_len]`.
+    PartsLse,
 }
 
 impl Operand {
@@ -122,6 +126,8 @@ impl Operand {
         Operand::Cache,
         Operand::Rotated,
         Operand::Rotary,
+        Operand::Parts,
+        Operand::PartsLse,
     ];
 
     /// What [`Operand::Tables`] may hold, in this order.
@@ -172,6 +178,8 @@ impl Operand {
             Operand::Cache => "cache",
             Operand::Rotated => "rotated",
             Operand::Rotary => "rotary",
+            Operand::Parts => "parts",
+            Operand::PartsLse => "parts_lse",
         }
     }
 

@@ -149,10 +149,7 @@ impl<'a> Extras<'a> {
         if let Some(got) = bad(self.slopes, f32::is_finite) {
             return Err(Error::Value { what: "slopes", need: "finite numbers", got });
         }
-        if let Some(got) = bad(self.sinks, |x| x < f32::INFINITY) {
-            return Err(Error::Value { what: "sinks", need: "numbers below infinity", got });
-        }
-        Ok(())
+        check_sinks(self.sinks)
     }
 
     /// What [`Operand::Tables`] holds.
@@ -186,5 +183,13 @@ impl<'a> Extras<'a> {
             words.extend(row.chunks(32).map(word));
         }
         Ok(words)
+    }
+}
+
+pub(super) fn check_sinks(sinks: Option<&[f32]>) -> Result<(), Error> {
+    let is_bad = |x: &f32| x.is_nan() || *x == f32::INFINITY;
+    match sinks.unwrap_or(&[]).iter().copied().find(is_bad) {
+        Some(got) => Err(Error::Value { what: "sinks", need: "numbers below infinity", got }),
+        None => Ok(()),
     }
 }

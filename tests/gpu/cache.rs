@@ -41,3 +41,24 @@ fn every_type_in_every_place() {
         }
     }
 }
+
+/// The same rows in pages of several sizes and in one piece give the same bits.
+#[test]
+fn paged_equals_contiguous() {
+    let program = Program::shared();
+    let plain = CacheShape::new(2, 2, 700, 16);
+    let run = |shape: CacheShape| {
+        let mut both = Both::new(program, &program.attention, &Setup::new(shape, 4, 300));
+        both.step(&[300, 7]).expect("room");
+        both.step(&[299, 300]).expect("room");
+        let [o, lse] = both.errors();
+        assert!(o <= 4e-6 && lse <= 4e-6, "{shape:?}: {o:e} {lse:e}");
+        both.output().into_iter().map(f32::to_bits).collect::<Vec<_>>()
+    };
+    let want = run(plain.pool(Pool::Buffer));
+    for shape in [plain.paged(16, 100), plain.paged(700, 2), plain.paged(1, 1400)] {
+        for pool in [Pool::Buffer, Pool::Texture] {
+            assert!(run(shape.pool(pool)) == want, "{shape:?}");
+        }
+    }
+}

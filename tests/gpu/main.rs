@@ -10,6 +10,7 @@ mod errors;
 mod golden;
 mod layer;
 mod lesson;
+mod merge;
 mod numerics;
 mod pairs;
 mod parity;

@@ -1,7 +1,8 @@
 //! Problems and projections that make every kind of module.
 
 use wgpu_attention::{
-    Align, Choice, Element, Group, Layout, Method, Operand, Problem, Projection, Shape, Tile,
+    Align, Append, CacheShape, Choice, Element, Group, Layout, Merge, Method, Operand, Pairing,
+    Pool, Problem, Projection, Rotary, Shape, Tile,
 };
 
 /// (head_dim, value_dim): whole quads, single elements, one element, the largest.
@@ -112,6 +113,40 @@ pub fn projections() -> Vec<Projection> {
         let plain = Projection::new(tokens, dim, dim);
         all.extend([plain.clone(), plain.clone().bias(), plain.clone().residual()]);
         all.push(plain.bias().residual());
+    }
+    all
+}
+
+/// Short and long rows of every type, into a fresh result, one that holds something, and part 0.
+pub fn merges() -> Vec<Merge> {
+    let mut all = Vec::new();
+    for dim in [2, 64, 300] {
+        for element in [Element::F32, Element::F16, Element::Bf16] {
+            let merge = Merge::new(Shape::self_attention(1, 2, 40, dim), 3).element(element);
+            let ways = [merge.clone(), merge.clone().accumulate(), merge.in_place()];
+            all.extend(ways.into_iter().flat_map(|merge| [merge.clone(), merge.sinks()]));
+        }
+    }
+    all
+}
+
+/// Caches of every type, contiguous and in pages, in a buffer and in a texture, with and without
+/// rotation.
+pub fn caches() -> Vec<(CacheShape, Append, Problem)> {
+    let mut all = Vec::new();
+    let plain = CacheShape::new(3, 2, 40, 12).value_dim(7);
+    for pool in [Pool::Buffer, Pool::Texture] {
+        for element in [Element::F32, Element::F16, Element::Bf16, Element::Int8] {
+            for shape in [plain, plain.paged(8, 11)] {
+                let cache = shape.element(element).pool(pool);
+                let rotary = Rotary::new(4, 64, Pairing::Halves);
+                let append = Append::new(cache, 5).element(element);
+                let append = if element == Element::Int8 { Append::new(cache, 5) } else { append };
+                let problem = cache.problem(6, 5).lse();
+                all.push((cache, append.clone(), problem.clone()));
+                all.push((cache, append.rotary(rotary).queries(6), problem.weights()));
+            }
+        }
     }
     all
 }
