@@ -27,15 +27,6 @@ fn place(group: u32) -> Place {
     return here;
 }
 
-// The rows of K and V of key `j` of the sequence.
-fn key_row(here: Place, j: u32) -> u32 {
-    return k_row(here.sequence.batch, kv_head(here.head), here.sequence.first_key + j);
-}
-
-fn value_row(here: Place, j: u32) -> u32 {
-    return v_row(here.sequence.batch, kv_head(here.head), here.sequence.first_key + j);
-}
-
 // The query, counted in its sequence, and the head of a row of the tile.
 fn query_of(here: Place, row: u32) -> u32 {
     return (here.row + row) / problem.row_group;

@@ -17,13 +17,16 @@ pub enum Method {
     Staged,
     /// One kernel, `flash`, with an online softmax; memory grows with q_len, not q_len * kv_len.
     Flash,
+    /// One kernel, `decode`, for few query rows: threads sweep keys of their own, with an online
+    /// softmax, and merge at the end.
+    Decode,
 }
 
 /// A plan's method and tile by hand, for tests and tuning. The default leaves both to the planner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Choice {
-    /// Method; `None`: staged if scores or weights are wanted, else fused.
+    /// Method; `None`: staged if scores or weights are wanted, else one of the fused ones.
     pub method: Option<Method>,
     /// The fused kernel's tile; `None`: from the table.
     pub tile: Option<Tile>,
@@ -184,6 +187,17 @@ impl Attention {
     /// A texture's loads are far faster than a buffer's on Mesa's software adapter.
     pub(crate) fn prefers_textures(&self) -> bool {
         self.shared.device.adapter_info().name.starts_with("llvmpipe")
+    }
+
+    /// Threads of `decode`: what such an adapter runs at once, or what suits the others.
+    pub(crate) fn lanes(&self) -> u32 {
+        if self.prefers_textures() { 8 } else { 32.min(self.limits().max_compute_workgroup_size_x) }
+    }
+
+    /// True if `decode` is the better kernel: for rows of a texture, and for few rows of a buffer.
+    pub(crate) fn prefers_lanes(&self, problem: &Problem) -> bool {
+        let in_texture = problem.cache().is_some_and(|cache| cache.in_texture(self));
+        self.prefers_textures() && (in_texture || problem.riding_rows() <= crate::plan::FEW_ROWS)
     }
 
     pub(crate) fn loop_limit(&self) -> Option<u32> {

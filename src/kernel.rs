@@ -125,6 +125,7 @@ pub(crate) enum Kernel {
     Softmax,
     Values,
     Flash,
+    Decode,
     Merge,
 }
 
@@ -174,6 +175,7 @@ impl Kernel {
             Kernel::Softmax => "softmax",
             Kernel::Values => "values",
             Kernel::Flash => "flash",
+            Kernel::Decode => "decode",
             Kernel::Merge => "merge",
         }
     }
@@ -184,6 +186,7 @@ impl Kernel {
             Kernel::Softmax => shader!("softmax"),
             Kernel::Values => shader!("values"),
             Kernel::Flash => shader!("flash"),
+            Kernel::Decode => shader!("decode"),
             Kernel::Merge => shader!("merge"),
         }
     }
@@ -222,12 +225,14 @@ impl Kernel {
             }
             Kernel::Values => {
                 parts.tensors(&[Slot::V]);
+                parts.files.push(shader!("key_rows"));
                 parts.weights(variant.weights_in);
                 parts.output(variant);
                 (blocks.threads(), blocks.values_bytes())
             }
             Kernel::Flash => {
                 parts.tensors(&[Slot::Q, Slot::K, Slot::V]);
+                parts.files.push(shader!("key_rows"));
                 parts.final_score();
                 parts.bias();
                 parts.mask();
@@ -238,6 +243,19 @@ impl Kernel {
                     false => shader!("verdict_band"),
                 });
                 (blocks.threads(), blocks.flash_bytes())
+            }
+            Kernel::Decode => {
+                parts.tensors(&[Slot::Q, Slot::K, Slot::V]);
+                parts.files.push(shader!("key_rows"));
+                if problem.cache().is_none() {
+                    parts.files.push(shader!("rows_unscaled"));
+                }
+                parts.final_score();
+                parts.bias();
+                parts.mask();
+                parts.output(variant);
+                parts.files.push(shader!("key_score"));
+                (blocks.threads(), blocks.decode_bytes())
             }
             Kernel::Merge => {
                 parts.tensors(&[]);
@@ -264,7 +282,7 @@ fn prologue(problem: &Problem, variant: &Variant) -> String {
         ("VALUE_QUADS", shape.value_dim.div_ceil(4)),
         ("THREADS_Q", blocks.threads_q),
         ("THREADS_K", blocks.threads_k),
-        ("TILE_QUERIES", 4 * blocks.threads_q),
+        ("TILE_QUERIES", blocks.tile().queries),
         ("TILE_KEYS", 4 * blocks.threads_k),
         ("DIM_QUADS", blocks.dim_quads),
         ("KEY_CHUNK", blocks.key_chunk),

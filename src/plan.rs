@@ -16,8 +16,9 @@ use limits::{check_bindings, largest_binding};
 const ROW_THREADS: u32 = 64;
 /// Rows of a kv head up to which the keys are split over workgroups, since there is little else to
 /// share out, and the keys of such a split.
-const FEW_ROWS: u32 = 16;
+pub(crate) const FEW_ROWS: u32 = 16;
 const FEW_ROWS_SPLIT: u32 = 256;
+const LANES_SPLIT: u32 = 512;
 /// Partial results kept at a time; longer work is done in several rounds.
 const PARTIAL_BYTES: u64 = 64 << 20;
 /// Multiply-adds of one dispatch: a fraction of a second on a device of 1 TFLOP/s.
@@ -66,12 +67,13 @@ impl Plan {
         problem.validate()?;
         problem.check_packed_output()?;
         problem.mask_bits()?;
-        let method = method(problem, choice)?;
+        let method = method(attention, problem, choice)?;
         let limits = attention.limits();
         check_bindings(problem, limits)?;
         let blocks = match method {
             Method::Flash => Blocks::flash(problem, choice.tile, limits)?,
             Method::Staged => Blocks::staged(problem, limits)?,
+            Method::Decode => Blocks::decode(problem, attention.lanes(), limits)?,
         };
         let row_threads = ROW_THREADS
             .min(limits.max_compute_invocations_per_workgroup)
@@ -80,21 +82,26 @@ impl Plan {
         let row_threads = 1 << row_threads.max(1).ilog2();
 
         // The planner's side of the loop limit: keys in splits of a constant size.
-        let sweep = if method == Method::Flash { Kernel::Flash } else { Kernel::Values };
+        let sweep = match method {
+            Method::Flash => Kernel::Flash,
+            Method::Decode => Kernel::Decode,
+            Method::Staged => Kernel::Values,
+        };
         let kv_len = problem.shape.kv_len;
         let mut split_keys = match attention.loop_limit() {
             Some(limit) => blocks.split_keys(sweep, problem, limit)?,
             None => 1 << 30,
         };
-        if method == Method::Flash && problem.riding_rows() <= FEW_ROWS {
-            split_keys = split_keys.min(FEW_ROWS_SPLIT.next_multiple_of(blocks.tile().keys));
+        if method != Method::Staged && problem.riding_rows() <= FEW_ROWS {
+            let few = if method == Method::Decode { LANES_SPLIT } else { FEW_ROWS_SPLIT };
+            split_keys = split_keys.min(few.next_multiple_of(blocks.tile().keys));
         }
         let splits = kv_len.div_ceil(split_keys).max(1);
         let outputs = problem.outputs();
         let weights_in = if outputs.weights { Operand::Weights } else { Operand::Scratch };
         let scores_in = if outputs.scores { Operand::Scores } else { weights_in };
         let native_f16 = attention.has_f16();
-        let row_group = if method == Method::Flash { problem.row_group() } else { 1 };
+        let row_group = if method != Method::Staged { problem.row_group() } else { 1 };
         let variant = Variant {
             method,
             blocks,
@@ -239,15 +246,20 @@ impl Inner {
     }
 }
 
-fn method(problem: &Problem, choice: Choice) -> Result<Method, Error> {
+fn method(attention: &Attention, problem: &Problem, choice: Choice) -> Result<Method, Error> {
     let outputs = problem.outputs();
     // Without keys there is nothing to store.
     let stored = problem.shape.kv_len > 0;
     let matrix = [(outputs.scores, Operand::Scores), (outputs.weights, Operand::Weights)];
     let matrix = matrix.into_iter().find(|m| m.0 && stored).map(|m| m.1);
     match (choice.method, matrix) {
-        (Some(Method::Flash), Some(operand)) => Err(Error::Unexpected { operand }),
+        (Some(Method::Flash | Method::Decode), Some(operand)) => Err(Error::Unexpected { operand }),
         (Some(Method::Staged), _) | (None, Some(_)) if stored => Ok(Method::Staged),
+        (Some(Method::Decode), _) => Ok(Method::Decode),
+        // Where a load from a texture is cheap and one from workgroup memory is not.
+        (None, _) if choice.tile.is_none() && attention.prefers_lanes(problem) => {
+            Ok(Method::Decode)
+        }
         _ => Ok(Method::Flash),
     }
 }

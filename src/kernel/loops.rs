@@ -48,6 +48,15 @@ impl Blocks {
                 let load = share(keys * self.threads_q) + share(keys * columns);
                 (1 + load + looped(n(keys), out), search(problem) + 1 + out)
             }
+            Kernel::Decode => {
+                let (rows, out) = (n(self.lane_rows), n(self.out_quads));
+                let each_row = looped(rows, 0);
+                let tile = looped(n(quads), each_row) + each_row + looped(out, each_row);
+                let lanes = looped(n(self.threads_k), 0);
+                let chunk = looped(8, 0) + looped(8, lanes);
+                let end = looped(rows, lanes + looped(out.div_ceil(8), chunk));
+                (1 + tile, search(problem) + 1 + looped(rows, looped(n(quads), 0)) + end)
+            }
             Kernel::Scores => {
                 let load =
                     share(4 * self.threads_q * self.dim_quads) + share(keys * self.dim_quads);

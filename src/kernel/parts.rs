@@ -280,7 +280,7 @@ impl Parts<'_> {
         match variant.method {
             // `softmax` has already written the LSE.
             Method::Staged => self.file(shader!("output_mixed"), slot),
-            Method::Flash => {
+            Method::Flash | Method::Decode => {
                 self.tables(&[Operand::Sinks]);
                 self.sinks();
                 self.lse();

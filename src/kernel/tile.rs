@@ -47,6 +47,8 @@ const TABLE: [(u32, u32, Tile); 9] = [
 const VALUES_OUT_QUADS: u32 = 2;
 /// The stages' tile: small enough for every device with WebGPU's default limits.
 const STAGED: Tile = Tile { queries: 32, keys: 32 };
+/// Quads of Q and O that one thread of `decode` keeps for all its rows.
+const MOST_LANE_QUADS: u32 = 160;
 /// More workgroup memory than this brings no tile of the table anything.
 const USEFUL_BYTES: u32 = 32 << 10;
 /// A thread keeps 4 rows of this many quads of O: more would not be registers anywhere.
@@ -67,11 +69,14 @@ pub(crate) struct Blocks {
     pub column_tiles: u32,
     /// The fused kernel tests each tile for what mask and bias leave of it.
     pub tested: bool,
+    /// Rows of `decode`, each in every thread; 0 for the others, with fragments of 4 x 4.
+    pub lane_rows: u32,
 }
 
 impl Blocks {
     pub fn tile(&self) -> Tile {
-        Tile { queries: 4 * self.threads_q, keys: 4 * self.threads_k }
+        let queries = if self.lane_rows > 0 { self.lane_rows } else { 4 * self.threads_q };
+        Tile { queries, keys: 4 * self.threads_k }
     }
 
     pub fn threads(&self) -> u32 {
@@ -79,7 +84,7 @@ impl Blocks {
     }
 
     pub fn column_quads(&self) -> u32 {
-        self.out_quads * self.threads_k
+        self.out_quads * if self.lane_rows > 0 { 1 } else { self.threads_k }
     }
 
     /// Quads of the workgroup memory that holds K, then V.
@@ -94,6 +99,11 @@ impl Blocks {
 
     pub fn flash_bytes(&self) -> u32 {
         self.p_bytes() + 16 * self.tile_quads() + if self.tested { 12 } else { 4 }
+    }
+
+    /// Eight quads, a maximum and a sum of each thread.
+    pub fn decode_bytes(&self) -> u32 {
+        self.threads_k * (8 * 16 + 2 * 4)
     }
 
     pub fn scores_bytes(&self) -> u32 {
@@ -114,8 +124,16 @@ impl Blocks {
         let column_tiles = columns.div_ceil(out_quads);
         let key_chunk = STAGED.keys;
         let tested = false;
-        let blocks =
-            Blocks { threads_q, threads_k, dim_quads, key_chunk, out_quads, column_tiles, tested };
+        let blocks = Blocks {
+            threads_q,
+            threads_k,
+            dim_quads,
+            key_chunk,
+            out_quads,
+            column_tiles,
+            tested,
+            lane_rows: 0,
+        };
         let bytes = blocks.scores_bytes().max(blocks.values_bytes());
         check_workgroup(blocks.threads(), bytes, limits)?;
         Ok(blocks)
@@ -145,6 +163,26 @@ impl Blocks {
         Err(refused.unwrap_or(Error::Limit { what, need, got: 0 }))
     }
 
+    /// Threads and rows of `decode`: as few rows as there are, so that no thread has idle ones.
+    pub fn decode(problem: &Problem, threads: u32, limits: &wgpu::Limits) -> Result<Blocks, Error> {
+        let shape = problem.shape;
+        let quads = [shape.head_dim, shape.value_dim].map(|dim| dim.div_ceil(4));
+        let room = (MOST_LANE_QUADS / (quads[0] + quads[1])).max(1);
+        let rows = problem.riding_rows().next_power_of_two().min(4).min(1 << room.ilog2());
+        let blocks = Blocks {
+            threads_q: 1,
+            threads_k: threads,
+            dim_quads: 1,
+            key_chunk: 1,
+            out_quads: quads[1],
+            column_tiles: 1,
+            tested: false,
+            lane_rows: rows.max(1),
+        };
+        check_workgroup(blocks.threads(), blocks.decode_bytes(), limits)?;
+        Ok(blocks)
+    }
+
     fn of_tile(problem: &Problem, tile: Tile, limits: &wgpu::Limits) -> Result<Blocks, Error> {
         tile.validate()?;
         let shape = problem.shape;
@@ -158,6 +196,7 @@ impl Blocks {
             out_quads,
             column_tiles: 1,
             tested: problem.has_bias() || problem.has_mask(),
+            lane_rows: 0,
         };
         if out_quads > MOST_OUT_QUADS {
             let most = 4 * threads_k * MOST_OUT_QUADS;

@@ -6,7 +6,7 @@ use wgpu_attention::{
     Attention, Choice, Error, Gpu, Inputs, LoopLimit, Options, Output, Problem, cpu,
 };
 
-pub use crate::answers::{Checked, EVERYTHING, FLASH, LSE, STAGED, Wants, answer};
+pub use crate::answers::{Checked, DECODE, EVERYTHING, FLASH, LSE, STAGED, Wants, answer};
 
 use crate::answers::TILE;
 use crate::cases;

@@ -8,13 +8,19 @@ use wgpu_attention::{
 
 use crate::cases::{self, Case};
 use crate::checks::{
-    Checked, EVERYTHING, FLASH, LSE, NOTHING, Run, STAGED, Wants, limited, split_gpu, table,
+    Checked, DECODE, EVERYTHING, FLASH, LSE, NOTHING, Run, STAGED, Wants, limited, split_gpu, table,
 };
 use crate::support::{Data, default_limits_gpu, device, gpu, max_error, normal};
 
 #[test]
 fn fused() {
     let run = Run { name: "fused", gpu: gpu(), choice: FLASH, wants: LSE };
+    assert_eq!(run.check(table()), [table().len(), 0]);
+}
+
+#[test]
+fn decode() {
+    let run = Run { name: "decode", gpu: gpu(), choice: DECODE, wants: LSE };
     assert_eq!(run.check(table()), [table().len(), 0]);
 }
 

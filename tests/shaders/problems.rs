@@ -32,6 +32,7 @@ pub fn problems() -> Vec<(Problem, Choice)> {
             problem = if on(4) { problem.weights() } else { problem };
             all.push((problem.clone(), Choice::method(Method::Staged)));
             if !on(3) && !on(4) {
+                all.push((problem.clone(), Choice::method(Method::Decode)));
                 let tiles = TILES.into_iter().filter(|tile| tile.is_none() || value_dim <= 64);
                 all.extend(tiles.map(|tile| {
                     let choice = tile.map_or(Choice::method(Method::Flash), Choice::tile);
@@ -76,8 +77,9 @@ pub fn extras() -> Vec<(Problem, Choice)> {
     }
     let with = |problem: Problem| {
         let staged = problem.clone().weights();
-        let kernels = [Choice::method(Method::Flash), Choice::method(Method::Staged)];
-        [(problem, kernels[0]), (staged, kernels[1])]
+        let fused = [Method::Flash, Method::Decode].map(Choice::method);
+        let fused = fused.map(|choice| (problem.clone(), choice));
+        fused.into_iter().chain([(staged, Choice::method(Method::Staged))])
     };
     all.into_iter().flat_map(with).collect()
 }

@@ -1,0 +1,10 @@
+// Rows of K and V for a workgroup's place.
+
+// Of key `j` of the sequence.
+fn key_row(here: Place, j: u32) -> u32 {
+    return k_row(here.sequence.batch, kv_head(here.head), here.sequence.first_key + j);
+}
+
+fn value_row(here: Place, j: u32) -> u32 {
+    return v_row(here.sequence.batch, kv_head(here.head), here.sequence.first_key + j);
+}
