@@ -3,6 +3,8 @@
 //! A module is a prologue of constants followed by whole files. Lengths, strides, scale and band
 //! are in a uniform, so only what shapes registers and workgroup memory is a constant.
 
+#[cfg(any(target_family = "wasm", test))]
+pub(crate) mod bare;
 mod cached;
 mod loops;
 mod parts;
@@ -160,11 +162,24 @@ pub(crate) struct Variant {
     pub pool_texture: bool,
 }
 
-/// The text of a file in `shaders/`.
+/// The text of a file in `shaders/`. In browsers, where every byte is downloaded, without comments
+/// and indentation.
 macro_rules! shader {
-    ($name:literal) => {
-        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/shaders/", $name, ".wgsl"))
-    };
+    ($name:literal) => {{
+        const FULL: &str =
+            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/shaders/", $name, ".wgsl"));
+        #[cfg(not(target_family = "wasm"))]
+        const TEXT: &str = FULL;
+        #[cfg(target_family = "wasm")]
+        const TEXT: &str = {
+            const BARE: [u8; crate::kernel::bare::len(FULL)] = crate::kernel::bare::text(FULL);
+            match std::str::from_utf8(&BARE) {
+                Ok(text) => text,
+                Err(_) => FULL,
+            }
+        };
+        TEXT
+    }};
 }
 pub(crate) use shader;
 
