@@ -1,5 +1,8 @@
 //! Who has which page, and how long each sequence is, as the host knows it. No device.
 
+#[cfg(test)]
+mod tests;
+
 use crate::{CacheShape, Error};
 
 /// Words to be written, by their first index.
@@ -20,13 +23,24 @@ pub(super) struct Pages {
     uses: Vec<u32>,
     /// Pages of no sequence, the next one last.
     free: Vec<u32>,
+    /// Where each sequence's last page copy goes, which may be still to come.
+    copied_to: Vec<u32>,
 }
 
 /// What growing a sequence takes.
+#[derive(Default)]
 struct Growth {
     /// The place in its table of a page to copy before it is written.
     copy: Option<usize>,
+    /// Places of pages that others have and that hold nothing of the sequence's own.
+    replaced: Vec<usize>,
     fresh: usize,
+}
+
+impl Growth {
+    fn pages(&self) -> usize {
+        self.fresh + self.replaced.len() + usize::from(self.copy.is_some())
+    }
 }
 
 impl Pages {
@@ -40,6 +54,7 @@ impl Pages {
             tables: vec![Vec::new(); sequences],
             uses: vec![0; pages as usize],
             free: (0..pages).rev().collect(),
+            copied_to: vec![NO_PAGE; sequences],
         }
     }
 
@@ -69,9 +84,9 @@ impl Pages {
             let (need, got) = (self.lens.len() as u64, counts.len() as u64);
             return Err(Error::Length { operand: crate::Operand::Cache, need, got });
         }
-        let mut growths = Vec::new();
+        let (mut growths, mut left) = (Vec::new(), Vec::new());
         for (sequence, &count) in counts.iter().enumerate() {
-            growths.push(self.growth(sequence, self.lens[sequence], count)?);
+            growths.push(self.growth(sequence, count, &mut left)?);
         }
         let mut writes = self.grow(growths)?;
         for (len, count) in self.lens.iter_mut().zip(counts) {
@@ -87,56 +102,81 @@ impl Pages {
     /// Pages for `tokens` in all, without making the sequence longer.
     pub fn reserve(&mut self, sequence: u32, tokens: u32) -> Result<Writes, Error> {
         let at = self.check_sequence(sequence)?;
-        let len = self.lens[at];
-        let mut growths: Vec<_> =
-            self.lens.iter().map(|_| Growth { copy: None, fresh: 0 }).collect();
-        growths[at] = self.growth(at, len, tokens.saturating_sub(len))?;
+        let count = tokens.saturating_sub(self.lens[at]);
+        let mut growths: Vec<_> = self.lens.iter().map(|_| Growth::default()).collect();
+        growths[at] = self.growth(at, count, &mut Vec::new())?;
         self.grow(growths)
     }
 
-    fn growth(&self, sequence: usize, len: u32, count: u32) -> Result<Growth, Error> {
-        let capacity = self.shape.capacity;
+    /// `left` has the pages that sequences before this one leave to those they share them with: the
+    /// last one keeps the page.
+    fn growth(&self, sequence: usize, count: u32, left: &mut Vec<u32>) -> Result<Growth, Error> {
+        let (len, capacity) = (self.lens[sequence], self.shape.capacity);
         let tokens = u64::from(len) + u64::from(count);
         if tokens > capacity.into() {
             let (what, got) = ("tokens of a sequence", capacity.into());
             return Err(Error::Full { what, need: tokens, got });
         }
         if self.shape.paging.is_none() || count == 0 {
-            return Ok(Growth { copy: None, fresh: 0 });
+            return Ok(Growth::default());
         }
         let page_tokens = self.shape.page_tokens();
         let (table, begun) = (&self.tables[sequence], (len / page_tokens) as usize);
-        let shared = |&page: &u32| self.uses[page as usize] > 1;
-        let copy = table.get(begun).is_some_and(shared).then_some(begun);
         let pages = tokens.div_ceil(page_tokens.into()) as usize;
-        Ok(Growth { copy, fresh: pages.saturating_sub(table.len()) })
+        let mut growth = Growth { fresh: pages.saturating_sub(table.len()), ..Growth::default() };
+        for (place, &page) in table.iter().enumerate().take(pages).skip(begun) {
+            let leavers = left.iter().filter(|&&other| other == page).count();
+            if self.uses[page as usize] as usize - leavers > 1 {
+                left.push(page);
+                match place == begun && !len.is_multiple_of(page_tokens) {
+                    true => growth.copy = Some(place),
+                    false => growth.replaced.push(place),
+                }
+            }
+        }
+        Ok(growth)
     }
 
     /// All or nothing.
     fn grow(&mut self, growths: Vec<Growth>) -> Result<Writes, Error> {
-        let need: usize = growths.iter().map(|g| g.fresh + usize::from(g.copy.is_some())).sum();
+        let need: usize = growths.iter().map(Growth::pages).sum();
         if need > self.free.len() {
             let (need, got) = (need as u64, self.free.len() as u64);
             return Err(Error::Full { what: "pages", need, got });
         }
         let mut writes = Vec::new();
-        for (sequence, Growth { copy, fresh }) in growths.into_iter().enumerate() {
-            if let Some(place) = copy {
-                let from = self.tables[sequence][place];
-                let to = self.take();
-                self.drop_page(from);
-                self.tables[sequence][place] = to;
-                writes.push((self.shape.word_starts()[2] + 2 * sequence as u64, vec![from, to]));
+        for (sequence, growth) in growths.into_iter().enumerate() {
+            if growth.pages() == 0 {
+                continue;
             }
-            for _ in 0..fresh {
+            if let Some(place) = growth.copy {
+                let from = self.tables[sequence][place];
+                let to = self.replace(sequence, place);
+                self.copied_to[sequence] = to;
+                writes.push((self.copy_word(sequence), vec![from, to]));
+            }
+            for place in growth.replaced {
+                self.replace(sequence, place);
+            }
+            for _ in 0..growth.fresh {
                 let page = self.take();
                 self.tables[sequence].push(page);
             }
-            if copy.is_some() || fresh > 0 {
-                writes.extend(self.table_writes(sequence));
-            }
+            writes.extend(self.table_writes(sequence));
         }
         Ok(writes)
+    }
+
+    /// A page of its own instead of one that others have, too.
+    fn replace(&mut self, sequence: usize, place: usize) -> u32 {
+        let page = self.take();
+        let shared = std::mem::replace(&mut self.tables[sequence][place], page);
+        self.drop_page(shared);
+        page
+    }
+
+    fn copy_word(&self, sequence: usize) -> u64 {
+        self.shape.word_starts()[2] + 2 * sequence as u64
     }
 
     fn take(&mut self) -> u32 {
@@ -186,6 +226,11 @@ impl Pages {
             let keep = len.div_ceil(self.shape.page_tokens()) as usize;
             for page in self.tables[at].split_off(keep) {
                 self.drop_page(page);
+                // Someone else may write there before a copy that is still to come.
+                if page == self.copied_to[at] {
+                    self.copied_to[at] = NO_PAGE;
+                    writes.push((self.copy_word(at), vec![NO_PAGE]));
+                }
             }
             writes.extend(self.table_writes(at));
         }

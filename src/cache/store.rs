@@ -213,7 +213,9 @@ impl KvCache {
     }
 
     /// Pages for `tokens` tokens of a sequence in all, without making it longer: for lengths and
-    /// counts that a kernel of the caller's writes, see [`KvCache::words`].
+    /// counts that a kernel of the caller's writes, see [`KvCache::words`]. If other sequences share
+    /// the page that it has begun, the next append copies it: record one (of no tokens, if there are
+    /// none yet) before the sequence is attended to or shared.
     ///
     /// # Errors
     /// [`Error::Full`], [`Error::Size`] if there is no such sequence. Nothing has changed then.

@@ -225,7 +225,9 @@ fn turn(append: &Append, table: Option<&[f32]>, row: &[f32], position: u32) -> V
     let (Some(rotary), Some(table)) = (&append.rotary, table) else { return row.to_vec() };
     let turned = |(dim, &x): (u32, &f32)| {
         let Some((pair, other, first)) = rotary.partner(dim) else { return x };
-        let at = 2 * (position as usize * rotary.pairs as usize + pair as usize);
+        // Queries that count for nothing may stand past the last position.
+        let position = position.min(rotary.positions - 1) as usize;
+        let at = 2 * (position * rotary.pairs as usize + pair as usize);
         let (cosine, sine) = (table[at], table[at + 1]);
         let y = row[other as usize];
         x * cosine + if first { -y } else { y } * sine

@@ -1,6 +1,8 @@
 //! Caches that grow on the device, against their twin on the CPU.
 
 mod both;
+mod sharing;
+mod steps;
 
 use both::{Both, Setup};
 use wgpu_attention::{CacheShape, Choice, Element, Method, Pairing, Pool, Rotary};

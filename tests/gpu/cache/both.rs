@@ -1,9 +1,11 @@
 //! A cache on the device and its twin on the CPU, doing the same.
 
+use std::collections::HashSet;
+
 use half::{bf16, f16};
 use wgpu_attention::{
     Append, AppendBound, Attention, Bound, Buffers, CacheShape, Element, Error, Group, Inputs,
-    KvCache, Operand, Plan, Problem, Rotary, cpu, half,
+    KvCache, Operand, Output, Plan, Problem, Rotary, cpu, half,
 };
 
 use crate::program::{Program, USAGE};
@@ -18,17 +20,18 @@ pub struct Both<'a> {
     pub cache: KvCache,
     pub twin: cpu::KvCache,
     append: Append,
-    problem: Problem,
+    pub problem: Problem,
     append_bound: AppendBound,
     pub bound: Bound,
-    new: [wgpu::Buffer; 3],
+    /// Q, K, V of the next append.
+    pub new: [wgpu::Buffer; 3],
     rotated: wgpu::Buffer,
     table: Vec<f32>,
-    outputs: [wgpu::Buffer; 2],
+    pub outputs: [wgpu::Buffer; 2],
     element: Element,
     seed: u64,
     /// What the last append turned its queries into.
-    q: Vec<f32>,
+    pub q: Vec<f32>,
 }
 
 /// What a test varies.
@@ -120,29 +123,68 @@ impl<'a> Both<'a> {
     /// Appends so many random tokens to each sequence, on both, and attends on the device.
     pub fn step(&mut self, counts: &[u32]) -> Result<(), Error> {
         self.cache.extend(&self.program.queue, counts)?;
-        let element = self.element;
+        let new = self.fresh();
+        for (buffer, row) in self.new.iter().zip(&new) {
+            self.program.queue.write_buffer(buffer, 0, &packed(row, self.element));
+        }
+        self.program.submit(|encoder| self.record(encoder));
+        self.step_twin(counts, &new);
+        Ok(())
+    }
+
+    /// Random Q, K, V.
+    pub fn fresh(&mut self) -> [Vec<f32>; 3] {
         let rows = [
             self.problem.elements(Operand::Q),
             self.append.elements(Operand::K),
             self.append.elements(Operand::V),
         ];
-        let new = rows.map(|n| {
+        rows.map(|n| {
             self.seed += 1;
-            rounded(&normal(n as usize, self.seed), element)
-        });
-        for (buffer, row) in self.new.iter().zip(&new) {
-            self.program.queue.write_buffer(buffer, 0, &packed(row, element));
-        }
-        self.program.submit(|encoder| {
-            self.append_bound.encode_in(encoder);
-            self.bound.encode_in(encoder);
-        });
-        self.q = match element {
-            Element::F32 => self.append_twin::<f32>(counts, &new),
-            Element::F16 => self.append_twin::<f16>(counts, &new),
-            _ => self.append_twin::<bf16>(counts, &new),
+            rounded(&normal(n as usize, self.seed), self.element)
+        })
+    }
+
+    /// The append, then attention.
+    pub fn record(&self, encoder: &mut wgpu::CommandEncoder) {
+        self.append_bound.encode_in(encoder);
+        self.bound.encode_in(encoder);
+    }
+
+    pub fn step_twin(&mut self, counts: &[u32], new: &[Vec<f32>; 3]) {
+        self.q = match self.element {
+            Element::F32 => self.append_twin::<f32>(counts, new),
+            Element::F16 => self.append_twin::<f16>(counts, new),
+            _ => self.append_twin::<bf16>(counts, new),
         };
-        Ok(())
+    }
+
+    /// Both begin an empty sequence with another one's tokens.
+    pub fn share(&mut self, from: u32, to: u32, tokens: u32) -> Result<(), Error> {
+        self.cache.share(&self.program.queue, from, to, tokens)?;
+        self.twin.share(from, to, tokens)
+    }
+
+    /// Both forget a sequence's tokens past a length.
+    pub fn set_len(&mut self, sequence: u32, len: u32) -> Result<(), Error> {
+        self.cache.set_len(&self.program.queue, sequence, len)?;
+        self.twin.truncate(sequence, len)
+    }
+
+    /// Every page is free or in a table.
+    pub fn conserved(&self) {
+        let shape = self.cache.shape();
+        let pages = shape.paging.map_or(0, |paging| paging.pages);
+        let table = |sequence| self.cache.pages(sequence).expect("a sequence");
+        let used: HashSet<u32> = (0..shape.sequences).flat_map(table).copied().collect();
+        assert_eq!(used.len() as u32 + self.cache.free_pages(), pages, "pages");
+    }
+
+    /// What the definition computes over the twin's rows, with these lengths.
+    pub fn want(&self, lens: &[u32]) -> Output {
+        let plain = self.twin.problem(&self.problem).element(Group::Queries, Element::F32);
+        let inputs = Inputs::<f32>::new(&self.q, self.twin.k(), self.twin.v()).kv_lens(lens);
+        cpu::attention(&plain, inputs).expect("the definition")
     }
 
     fn append_twin<T: wgpu_attention::Scalar>(
@@ -162,12 +204,13 @@ impl<'a> Both<'a> {
 
     /// The largest error of the last step's output and LSE against the CPU over the twin's rows.
     pub fn errors(&self) -> [f32; 2] {
-        let element = self.element;
-        let lens = self.twin.lens().to_vec();
-        let plain = self.twin.problem(&self.problem).element(Group::Queries, Element::F32);
-        let extras = Inputs::<f32>::new(&self.q, self.twin.k(), self.twin.v()).kv_lens(&lens);
-        let want = cpu::attention(&plain, extras).expect("the definition");
-        let o = unpacked(&self.program.read(&self.outputs[0]), element);
+        self.errors_at(self.twin.lens())
+    }
+
+    /// The same with other lengths than the twin has.
+    pub fn errors_at(&self, lens: &[u32]) -> [f32; 2] {
+        let want = self.want(lens);
+        let o = self.output();
         let lse = self.program.read(&self.outputs[1]);
         [
             max_error(&o[..want.o.len()], &want.o),
