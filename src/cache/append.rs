@@ -82,8 +82,9 @@ impl Append {
         } else if self.q_heads.is_some() {
             return Err(Error::Missing { operand: Operand::Rotary });
         }
-        self.rows().validate()?;
-        self.turned().map_or(Ok(()), |queries| queries.validate())
+        self.rows().validate().map_err(|error| renamed(error, Operand::Q, Operand::K))?;
+        let queries = self.turned().map_or(Ok(()), |queries| queries.validate());
+        queries.map_err(|error| renamed(error, Operand::O, Operand::Rotated))
     }
 
     /// Elements an operand's buffer must have, its layout's offset included.
@@ -151,6 +152,19 @@ impl Append {
     }
 }
 
+/// An error of a problem that stands for a part of an append, with the operand's name here.
+fn renamed(error: Error, from: Operand, to: Operand) -> Error {
+    match error {
+        Error::Stride { operand, need, got } if operand == from => {
+            Error::Stride { operand: to, need, got }
+        }
+        Error::Element { operand, need, got } if operand == from => {
+            Error::Element { operand: to, need, got }
+        }
+        other => other,
+    }
+}
+
 /// An append made ready for one device.
 #[derive(Clone, Debug)]
 pub struct AppendPlan {
@@ -215,7 +229,8 @@ impl AppendPlan {
         }
         let turned = append.turned();
         if let Some(queries) = &turned {
-            queries.check_packed_output()?;
+            let rotated = |error| renamed(error, Operand::O, Operand::Rotated);
+            queries.check_packed_output().map_err(rotated)?;
             let quads = cache.head_dim.div_ceil(4);
             let all = count([tokens[0], tokens[1], queries.shape.q_heads]);
             kernels.push((CacheKernel::Rotate, queries, all.saturating_mul(quads.into())));

@@ -1,6 +1,8 @@
 //! Caches that grow on the device, against their twin on the CPU.
 
 mod both;
+mod buffers;
+mod errors;
 mod sharing;
 mod steps;
 
