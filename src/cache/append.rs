@@ -300,9 +300,16 @@ impl AppendPlan {
             first_bound(first, limits)
         };
         let elements = |operand| (before(operand) / u64::from(append.element.bytes())) as u32;
-        let rows = ProblemUniform::rows(&append.rows(), elements);
-        let renamed =
-            |operand| elements(if operand == Operand::O { Operand::Rotated } else { operand });
+        // Each of the two problems has operands that the append lays out, and others that it has not.
+        let rows = ProblemUniform::rows(&append.rows(), |operand| match operand {
+            Operand::K | Operand::V => elements(operand),
+            _ => 0,
+        });
+        let renamed = |operand| match operand {
+            Operand::Q => elements(operand),
+            Operand::O => elements(Operand::Rotated),
+            _ => 0,
+        };
         let turned = append.turned().map(|queries| ProblemUniform::rows(&queries, renamed));
         let uniforms = [rows, turned.unwrap_or_default()];
         let uniforms = scope.run(device, || {

@@ -2,6 +2,7 @@
 
 mod both;
 mod buffers;
+mod edges;
 mod errors;
 mod sharing;
 mod steps;
