@@ -2,6 +2,7 @@
 
 mod both;
 mod buffers;
+mod device_lengths;
 mod edges;
 mod errors;
 mod sharing;
