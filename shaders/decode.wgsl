@@ -61,12 +61,7 @@ fn decode(
         let key = first + 4u * local;
         let last = span.y - 1u;
         let keys = min(vec4(key) + vec4(0u, 1u, 2u, 3u), vec4(last));
-        let k_rows = vec4(
-            key_row(here, keys.x),
-            key_row(here, keys.y),
-            key_row(here, keys.z),
-            key_row(here, keys.w),
-        );
+        let k_rows = four_key_rows(here, keys);
 
         // s = scale q . k
         var s: array<vec4<f32>, TILE_QUERIES>;
@@ -107,12 +102,7 @@ fn decode(
         }
 
         // o = exp(m - m') o + p v
-        let v_rows = vec4(
-            value_row(here, keys.x),
-            value_row(here, keys.y),
-            value_row(here, keys.z),
-            value_row(here, keys.w),
-        );
+        let v_rows = four_value_rows(here, keys, k_rows);
         let v_scales = vec4(
             v_scale(v_rows.x),
             v_scale(v_rows.y),

@@ -262,8 +262,10 @@ impl Kernel {
             Kernel::Decode => {
                 parts.tensors(&[Slot::Q, Slot::K, Slot::V]);
                 parts.files.push(shader!("key_rows"));
-                if problem.cache().is_none() {
-                    parts.files.push(shader!("rows_unscaled"));
+                if problem.cache().is_some() {
+                    parts.files.push(shader!("four_rows_cached"));
+                } else {
+                    parts.files.extend([shader!("rows_unscaled"), shader!("four_rows_strided")]);
                 }
                 parts.final_score();
                 parts.bias();

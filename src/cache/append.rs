@@ -208,7 +208,7 @@ impl AppendPlan {
     ) -> Result<AppendPlan, Error> {
         append.validate()?;
         let limits = attention.limits();
-        check_groups_and_uniforms(limits)?;
+        check_groups_and_uniforms(Slot::VOut, limits)?;
         for operand in append.operands() {
             let first =
                 4 * u64::from(append.offset(operand)) / 4 * u64::from(append.element.bytes());

@@ -36,7 +36,7 @@ impl Attention {
     pub fn plan_unpack(&self, cache: CacheShape) -> Result<Unpack, Error> {
         cache.validate()?;
         let limits = self.limits();
-        check_groups_and_uniforms(limits)?;
+        check_groups_and_uniforms(Slot::VOut, limits)?;
         let rows = rows(&cache);
         rows.validate()?;
         for operand in [Operand::K, Operand::V] {

@@ -45,7 +45,7 @@ impl Attention {
         merge.validate()?;
         merge.check_packed_output()?;
         let limits = self.limits();
-        check_groups_and_uniforms(limits)?;
+        check_groups_and_uniforms(Slot::PartsLse, limits)?;
         let (need, got) = (Slot::PartsLse as u64 + 1, limits.max_bindings_per_bind_group.into());
         if need > got {
             return Err(Error::Limit { what: "max_bindings_per_bind_group", need, got });

@@ -1,6 +1,6 @@
 //! What a plan needs of a device, against its limits.
 
-use crate::kernel::Module;
+use crate::kernel::{Module, Slot};
 use crate::uniform::ProblemUniform;
 use crate::{Error, Operand, Problem};
 
@@ -29,20 +29,23 @@ pub(super) fn check_bindings(problem: &Problem, limits: &wgpu::Limits) -> Result
             check_binding(operand.name(), bytes(operand), limits)?;
         }
     }
-    check_groups_and_uniforms(limits)
+    check_groups_and_uniforms(
+        if problem.cache().is_some() { Slot::VOut } else { Slot::Tables },
+        limits,
+    )
 }
 
-/// What every kernel needs besides its storage.
-pub(crate) fn check_groups_and_uniforms(limits: &wgpu::Limits) -> Result<(), Error> {
+/// What every kernel needs besides its storage; `last` has the largest number of what it binds.
+pub(crate) fn check_groups_and_uniforms(last: Slot, limits: &wgpu::Limits) -> Result<(), Error> {
     let uniform = size_of::<ProblemUniform>() as u64;
     let needs = [
         ("max_uniform_buffer_binding_size", uniform, limits.max_uniform_buffer_binding_size),
         (
             "max_uniform_buffers_per_shader_stage",
-            3,
+            if last > Slot::Cache { 3 } else { 2 },
             limits.max_uniform_buffers_per_shader_stage.into(),
         ),
-        ("max_bindings_per_bind_group", 31, limits.max_bindings_per_bind_group.into()),
+        ("max_bindings_per_bind_group", last as u64 + 1, limits.max_bindings_per_bind_group.into()),
         ("max_bind_groups", 1, limits.max_bind_groups.into()),
     ];
     for (what, need, got) in needs {

@@ -77,7 +77,7 @@ impl Attention {
     ) -> Result<ProjectionPlan, Error> {
         projection.validate()?;
         let limits = self.limits();
-        check_groups_and_uniforms(limits)?;
+        check_groups_and_uniforms(Slot::Tables, limits)?;
         for operand in projection.operands() {
             let first = first_bound(4 * u64::from(projection.rows_of(operand).offset), limits);
             let bytes = (4 * projection.elements(operand)).saturating_sub(first);

@@ -9,7 +9,7 @@ mod sharing;
 mod steps;
 
 use both::{Both, Setup};
-use wgpu_attention::{CacheShape, Element, Pairing, Pool, Rotary};
+use wgpu_attention::{CacheShape, Choice, Element, Method, Pairing, Pool, Rotary};
 
 use crate::program::Program;
 
@@ -53,18 +53,23 @@ fn every_type_in_every_place() {
 fn paged_equals_contiguous() {
     let program = Program::shared();
     let plain = CacheShape::new(2, 2, 700, 16);
-    let run = |shape: CacheShape| {
-        let mut both = Both::new(program, &program.attention, &Setup::new(shape, 4, 300));
+    let run = |shape: CacheShape, method: Method| {
+        let setup = Setup::new(shape, 4, 300);
+        let plan = program.attention.plan_with(&setup.problem(), Choice::method(method));
+        let plan = plan.expect("a plan");
+        let mut both = Both::with_plan(program, &program.attention, &setup, &plan);
         both.step(&[300, 7]).expect("room");
         both.step(&[299, 300]).expect("room");
         let [o, lse] = both.errors();
         assert!(o <= 4e-6 && lse <= 4e-6, "{shape:?}: {o:e} {lse:e}");
         both.output().into_iter().map(f32::to_bits).collect::<Vec<_>>()
     };
-    let want = run(plain.pool(Pool::Buffer));
-    for shape in [plain.paged(16, 100), plain.paged(700, 2), plain.paged(1, 1400)] {
-        for pool in [Pool::Buffer, Pool::Texture] {
-            assert!(run(shape.pool(pool)) == want, "{shape:?}");
+    for method in [Method::Flash, Method::Decode] {
+        let want = run(plain.pool(Pool::Buffer), method);
+        for shape in [plain, plain.paged(16, 100), plain.paged(700, 2), plain.paged(1, 1400)] {
+            for pool in [Pool::Buffer, Pool::Texture] {
+                assert!(run(shape.pool(pool), method) == want, "{shape:?} {method:?}");
+            }
         }
     }
 }

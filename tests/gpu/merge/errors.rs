@@ -236,7 +236,7 @@ fn devices_too_small() {
     let bytes = large.bytes(Operand::Parts);
     let devices = [
         (wgpu::Limits { max_bindings_per_bind_group: 20, ..default() }, merge(), {
-            limit("max_bindings_per_bind_group", 31, 20)
+            limit("max_bindings_per_bind_group", 21, 20)
         }),
         (wgpu::Limits { max_storage_buffers_per_shader_stage: 4, ..default() }, merge().sinks(), {
             limit("max_storage_buffers_per_shader_stage", 5, 4)
