@@ -134,13 +134,14 @@ pub enum Error {
 }
 
 /// The limits that are not in bytes.
-const COUNTED: [&str; 9] = [
+const COUNTED: [&str; 10] = [
     "max_compute_workgroup_size_x",
     "max_compute_invocations_per_workgroup",
     "max_storage_buffers_per_shader_stage",
     "max_uniform_buffers_per_shader_stage",
     "max_bindings_per_bind_group",
     "max_bind_groups",
+    "max_texture_dimension_2d",
     "workgroups",
     "value_dim of the fused kernel",
     "loop iterations of one invocation",

@@ -82,8 +82,9 @@ impl Append {
         } else if self.q_heads.is_some() {
             return Err(Error::Missing { operand: Operand::Rotary });
         }
-        self.rows().validate()?;
-        self.turned().map_or(Ok(()), |queries| queries.validate())
+        self.rows().validate().map_err(|error| renamed(error, Operand::Q, Operand::K))?;
+        let queries = self.turned().map_or(Ok(()), |queries| queries.validate());
+        queries.map_err(|error| renamed(error, Operand::O, Operand::Rotated))
     }
 
     /// Elements an operand's buffer must have, its layout's offset included.
@@ -151,6 +152,19 @@ impl Append {
     }
 }
 
+/// An error of a problem that stands for a part of an append, with the operand's name here.
+fn renamed(error: Error, from: Operand, to: Operand) -> Error {
+    match error {
+        Error::Stride { operand, need, got } if operand == from => {
+            Error::Stride { operand: to, need, got }
+        }
+        Error::Element { operand, need, got } if operand == from => {
+            Error::Element { operand: to, need, got }
+        }
+        other => other,
+    }
+}
+
 /// An append made ready for one device.
 #[derive(Clone, Debug)]
 pub struct AppendPlan {
@@ -215,7 +229,8 @@ impl AppendPlan {
         }
         let turned = append.turned();
         if let Some(queries) = &turned {
-            queries.check_packed_output()?;
+            let rotated = |error| renamed(error, Operand::O, Operand::Rotated);
+            queries.check_packed_output().map_err(rotated)?;
             let quads = cache.head_dim.div_ceil(4);
             let all = count([tokens[0], tokens[1], queries.shape.q_heads]);
             kernels.push((CacheKernel::Rotate, queries, all.saturating_mul(quads.into())));
@@ -285,9 +300,16 @@ impl AppendPlan {
             first_bound(first, limits)
         };
         let elements = |operand| (before(operand) / u64::from(append.element.bytes())) as u32;
-        let rows = ProblemUniform::rows(&append.rows(), elements);
-        let renamed =
-            |operand| elements(if operand == Operand::O { Operand::Rotated } else { operand });
+        // Each of the two problems has operands that the append lays out, and others that it has not.
+        let rows = ProblemUniform::rows(&append.rows(), |operand| match operand {
+            Operand::K | Operand::V => elements(operand),
+            _ => 0,
+        });
+        let renamed = |operand| match operand {
+            Operand::Q => elements(operand),
+            Operand::O => elements(Operand::Rotated),
+            _ => 0,
+        };
         let turned = append.turned().map(|queries| ProblemUniform::rows(&queries, renamed));
         let uniforms = [rows, turned.unwrap_or_default()];
         let uniforms = scope.run(device, || {

@@ -1,6 +1,10 @@
 //! Caches that grow on the device, against their twin on the CPU.
 
 mod both;
+mod buffers;
+mod device_lengths;
+mod edges;
+mod errors;
 mod sharing;
 mod steps;
 

@@ -70,6 +70,9 @@ pub fn assert_same(name: &str, got: &Error, want: &Error) {
         Error::Limit { what, need, got } => {
             vec![what.to_string(), need.to_string(), got.to_string()]
         }
+        Error::Full { what, need, got } => {
+            vec![what.to_string(), need.to_string(), got.to_string()]
+        }
         Error::NoAdapter(why) | Error::DeviceLost(why) | Error::Device(why) => vec![why.clone()],
         other => panic!("{name}: {other:?} is new here"),
     };
