@@ -8,8 +8,8 @@
 //
 // Proof: `item` is tested against all there are, so batch, token and head lie within the operand that
 // Append::validate checks, and dims are clamped below HEAD_DIM or VALUE_DIM. A row is written only
-// below cache.limits of its sequence, which is at most the tokens that have pages; cache_row() clamps
-// pages. The loops end after HEAD_QUADS, VALUE_QUADS or TEXEL_QUADS trips.
+// below room() of its sequence; cache_row() clamps pages. The loops end after HEAD_QUADS,
+// VALUE_QUADS or TEXEL_QUADS trips.
 
 fn new_k(row: u32, dim: u32, position: u32) -> f32 {
     let at = min(dim, HEAD_DIM - 1u);
@@ -50,7 +50,7 @@ fn append(
     }
     let position = words[sequence] + token;
     let added = min(words[cache.counts + sequence], problem.kv_len);
-    if (token >= added || position < token || position >= words[cache.limits + sequence]) {
+    if (token >= added || position < token || position >= room(sequence)) {
         return;
     }
     let is_v = item % texels >= K_TEXELS;

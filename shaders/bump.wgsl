@@ -18,7 +18,7 @@ fn bump(
     if (sequence >= cache.sequences) {
         return;
     }
-    let limit = words[cache.limits + sequence];
+    let limit = room(sequence);
     let length = min(words[sequence], limit);
     let added = min(words[cache.counts + sequence], problem.kv_len);
     words[sequence] = length + min(added, limit - length);

@@ -17,13 +17,20 @@ struct Cache {
     table: u32,
     scales: u32,
     rows: u32,         // of all pages
+    capacity: u32,     // tokens of a sequence at most
 }
 
 @group(0) @binding(21) var<uniform> cache: Cache;
 
 const NO_PAGE = 0xffffffffu;
 
-// Tokens of a sequence that can be read: never more than have pages.
+// Tokens of a sequence that have pages. The buffer is also the caller's: whatever it holds, a token
+// below this has a place in the page table.
+fn room(sequence: u32) -> u32 {
+    return min(words[cache.limits + sequence], cache.capacity);
+}
+
+// Tokens of a sequence that can be read.
 fn cached_tokens(sequence: u32) -> u32 {
-    return min(words[sequence], words[cache.limits + sequence]);
+    return min(words[sequence], room(sequence));
 }

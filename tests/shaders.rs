@@ -13,7 +13,7 @@ use wgpu::naga::{
     proc::Layouter,
     valid::{Capabilities, GlobalUse, ModuleInfo, ValidationFlags, Validator},
 };
-use wgpu_attention::{Attention, Dispatch, LoopLimit, Options};
+use wgpu_attention::{Attention, Choice, Dispatch, LoopLimit, Method, Options};
 
 use problems::{caches, extras, merges, problems, projections};
 
@@ -61,8 +61,12 @@ fn modules() -> BTreeMap<String, Dispatch> {
         for (cache, append, problem) in caches() {
             let plan = attention.plan_append(&append).expect("a plan");
             all.extend(plan.describe().into_iter().map(|d| (d.wgsl.clone(), d)));
-            let plan = attention.plan(&problem).expect("a plan");
-            all.extend(plan.describe().dispatches.into_iter().map(|d| (d.wgsl.clone(), d)));
+            let lanes = !problem.outputs().weights;
+            let choice = if lanes { Choice::method(Method::Decode) } else { Choice::default() };
+            for choice in [Choice::default(), choice] {
+                let plan = attention.plan_with(&problem, choice).expect("a plan");
+                all.extend(plan.describe().dispatches.into_iter().map(|d| (d.wgsl.clone(), d)));
+            }
             let plan = attention.plan_unpack(cache).expect("a plan");
             let d = plan.describe();
             all.insert(d.wgsl.clone(), d);

@@ -54,6 +54,7 @@ struct CacheUniform {
     table: u32,
     scales: u32,
     rows: u32,
+    capacity: u32,
 }
 
 impl KvCache {
@@ -103,6 +104,7 @@ impl KvCache {
             table: table as u32,
             scales: scales as u32,
             rows: shape.rows() as u32,
+            capacity: shape.capacity,
         };
         let pages = Pages::new(shape);
         let (empty, copied) = (wgpu::BufferUsages::empty(), wgpu::BufferUsages::COPY_DST);
@@ -336,7 +338,7 @@ mod tests {
         let (members, size) = crate::uniform::tests::wgsl(&format!("{wgsl}{words}"), "Cache");
         let names: Vec<_> = members.iter().map(|(name, _)| name.as_str()).collect();
         let fields = "sequences kv_heads page_tokens pages table_pages first_v counts limits copies \
-                      table scales rows";
+                      table scales rows capacity";
         assert_eq!(names, fields.split_whitespace().collect::<Vec<_>>());
         assert_eq!(size, size_of::<CacheUniform>() as u32);
         assert_eq!(std::mem::offset_of!(CacheUniform, rows), 44);
