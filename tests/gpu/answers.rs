@@ -9,7 +9,6 @@ use crate::cases::Case;
 use crate::data::{Data, max_error, max_error_of, rounding};
 
 pub const FLASH: Choice = Choice::method(Method::Flash);
-pub const DECODE: Choice = Choice::method(Method::Decode);
 pub const STAGED: Choice = Choice::method(Method::Staged);
 pub const TILE: Tile = Tile { queries: 32, keys: 32 };
 

@@ -3,10 +3,10 @@
 use std::sync::OnceLock;
 
 use wgpu_attention::{
-    Attention, Choice, Error, Gpu, Inputs, LoopLimit, Options, Output, Problem, cpu,
+    Attention, Choice, Error, Gpu, Inputs, LoopLimit, Method, Options, Output, Problem, cpu,
 };
 
-pub use crate::answers::{Checked, DECODE, EVERYTHING, FLASH, LSE, STAGED, Wants, answer};
+pub use crate::answers::{Checked, EVERYTHING, FLASH, LSE, STAGED, Wants, answer};
 
 use crate::answers::TILE;
 use crate::cases;
@@ -50,6 +50,9 @@ pub fn table() -> &'static [Checked] {
     static TABLE: OnceLock<Vec<Checked>> = OnceLock::new();
     TABLE.get_or_init(|| cases::all().into_iter().map(Checked::new).collect())
 }
+
+/// The fused kernel of few rows.
+pub const DECODE: Choice = Choice::method(Method::Decode);
 
 /// No output but O.
 pub const NOTHING: Wants = |problem| problem;
