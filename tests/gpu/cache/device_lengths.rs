@@ -122,7 +122,7 @@ fn counts_of_the_devices_own() {
 #[test]
 fn everything_else_of_a_problem() {
     let program = Program::shared();
-    let few = Options::default().loop_limit(LoopLimit::Iterations(700));
+    let few = Options::default().loop_limit(LoopLimit::Iterations(480));
     let split = Attention::with(&program.device, few);
     let plain = CacheShape::new(3, 2, 150, 6).value_dim(5).pool(Pool::Texture);
     type Change = fn(Problem) -> Problem;
