@@ -4,6 +4,8 @@ use wgpu_attention::{
     Append, AppendBound, Bound, Buffers, CacheShape, Error, Gpu, KvCache, Operand, Rotary,
 };
 
+use crate::device::buffer;
+
 /// Tokens that come at a time, with buffers of their own.
 pub struct Tokens {
     /// Q, K and V of so many tokens, f32.
@@ -11,24 +13,14 @@ pub struct Tokens {
     pub o: wgpu::Buffer,
     append: AppendBound,
     attend: Bound,
-    pub call: Append,
+    call: Append,
 }
 
+/// A prompt at once, then one token at a time.
 pub struct Layer {
     pub cache: KvCache,
-    pub prompt: Tokens,
-    pub step: Tokens,
-}
-
-/// A buffer that kernels use and this program fills and reads.
-pub fn buffer(gpu: &Gpu, bytes: u64) -> wgpu::Buffer {
-    use wgpu::BufferUsages as Usage;
-    gpu.device().create_buffer(&wgpu::BufferDescriptor {
-        label: None,
-        size: bytes.max(4),
-        usage: Usage::STORAGE | Usage::COPY_DST | Usage::COPY_SRC,
-        mapped_at_creation: false,
-    })
+    prompt: Tokens,
+    step: Tokens,
 }
 
 impl Tokens {
@@ -71,6 +63,7 @@ impl Tokens {
         [Operand::Q, Operand::K, Operand::V].map(|o| self.call.elements(o) as usize)
     }
 
+    /// One append, then one attention over all that the cache holds.
     pub fn encode(&self, pass: &mut wgpu::ComputePass<'_>) {
         self.append.encode(pass);
         self.attend.encode(pass);
@@ -89,5 +82,10 @@ impl Layer {
         let tokens = |n| Tokens::new(gpu, &cache, [heads, n], rotary, table);
         let (prompt, step) = (tokens(prompt)?, tokens(1)?);
         Ok(Layer { cache, prompt, step })
+    }
+
+    /// The prompt, or the newest token.
+    pub fn tokens(&self, prompt: bool) -> &Tokens {
+        if prompt { &self.prompt } else { &self.step }
     }
 }

@@ -1,17 +1,21 @@
 //! Milliseconds per step over the cached tokens, as a picture.
 
+use std::fs::File;
 use std::path::Path;
 
 use plotters::prelude::{BLACK, DrawingBackend, RGBColor};
 
+use wgpu_attention::Element;
+
+use crate::args::name;
 use crate::pen::{self, Letters, Pen, Point, Side};
+use crate::report::median;
 use crate::run::Run;
-use crate::{Stored, median};
 
 const SIZE: [f64; 2] = [760.0, 420.0];
 /// Left and right, upper and lower edge.
 const X: [f64; 2] = [80.0, 640.0];
-const Y: [f64; 2] = [60.0, 350.0];
+const Y: [f64; 2] = [84.0, 350.0];
 const GRID: RGBColor = RGBColor(226, 226, 226);
 const TITLE: Letters = Letters { size: 20.0, colour: BLACK };
 const NOTE: Letters = Letters { size: 15.0, colour: RGBColor(100, 100, 100) };
@@ -19,30 +23,42 @@ const NOTE: Letters = Letters { size: 15.0, colour: RGBColor(100, 100, 100) };
 const POINTS: usize = 40;
 
 /// Told apart by colour-blind readers as well.
-fn colour(stored: Stored) -> RGBColor {
-    match stored {
-        Stored::F32 => RGBColor(0, 114, 178),
-        Stored::F16 => RGBColor(213, 94, 0),
-        Stored::Bf16 => RGBColor(0, 158, 115),
-        Stored::Int8 => RGBColor(204, 121, 167),
+fn colour(element: Element) -> RGBColor {
+    match element {
+        Element::F32 => RGBColor(0, 114, 178),
+        Element::F16 => RGBColor(213, 94, 0),
+        Element::Bf16 => RGBColor(0, 158, 115),
+        _ => RGBColor(204, 121, 167),
     }
 }
 
-pub fn draw(file: &Path, prefill: u32, runs: &[(Stored, Run)]) -> Result<(), String> {
-    let ends_in = |what| file.extension().is_some_and(|ending| ending == what);
-    match (ends_in("svg"), ends_in("png")) {
-        (true, _) => pen::svg(file, SIZE, |pen| picture(pen, prefill, runs)),
-        (_, true) => pen::png(file, SIZE, |pen| picture(pen, prefill, runs)),
-        _ => Err(format!("{}: a picture ends in .svg or .png", file.display())),
+fn ends_in(file: &Path, what: &str) -> bool {
+    file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case(what))
+}
+
+/// Whether [`draw`] can do what is asked, said before any work.
+pub fn check(file: &Path) -> Result<(), String> {
+    if !ends_in(file, "svg") && !ends_in(file, "png") {
+        return Err(format!("{}: a picture ends in .svg or .png", file.display()));
+    }
+    File::create(file).map(drop).map_err(|error| format!("{}: {error}", file.display()))
+}
+
+/// `note` says what was measured and where.
+pub fn draw(file: &Path, prefill: u32, runs: &[Run], note: &str) -> Result<(), String> {
+    match ends_in(file, "svg") {
+        true => pen::svg(file, SIZE, |pen| picture(pen, prefill, runs, note)),
+        false => pen::png(file, SIZE, |pen| picture(pen, prefill, runs, note)),
     }
 }
 
 fn picture<B: DrawingBackend>(
     pen: &Pen<B>,
     prefill: u32,
-    runs: &[(Stored, Run)],
+    runs: &[Run],
+    note: &str,
 ) -> Result<(), String> {
-    let steps = runs.iter().map(|run| run.1.milliseconds.len()).max().unwrap_or(1);
+    let steps = runs.iter().map(|run| run.milliseconds.len()).max().unwrap_or(1);
     let window = steps.div_ceil(POINTS).max(1);
     // [tokens, milliseconds]: medians of a few steps
     let line = |run: &Run| -> Vec<Point> {
@@ -50,7 +66,7 @@ fn picture<B: DrawingBackend>(
         let tokens = |at: usize, n: usize| f64::from(prefill) + (at * window + n) as f64;
         windows.map(|(at, times)| [tokens(at, times.len()), median(times)]).collect()
     };
-    let lines: Vec<_> = runs.iter().map(|(stored, run)| (*stored, line(run))).collect();
+    let lines: Vec<_> = runs.iter().map(|run| (run.element, line(run))).collect();
     let most = lines.iter().flat_map(|line| &line.1).fold(0.0f64, |most, point| most.max(point[1]));
     let most = if most > 0.0 { 1.1 * most } else { 1.0 };
     let first = f64::from(prefill);
@@ -59,6 +75,7 @@ fn picture<B: DrawingBackend>(
         [X[0] + across * (X[1] - X[0]), Y[1] - time / most * (Y[1] - Y[0])]
     };
     pen.text([24.0, 28.0], Side::Right, TITLE, "Milliseconds per token as the cache grows")?;
+    pen.text([24.0, 54.0], Side::Right, NOTE, note)?;
     for part in 0..=4 {
         let share = f64::from(part) / 4.0;
         let [_, y] = at([first, share * most]);
@@ -69,11 +86,11 @@ fn picture<B: DrawingBackend>(
         pen.text([x, Y[1] + 16.0], Side::Middle, NOTE, &tokens)?;
     }
     pen.text([(X[0] + X[1]) / 2.0, Y[1] + 42.0], Side::Middle, NOTE, "cached tokens")?;
-    for (row, (stored, line)) in lines.iter().enumerate() {
+    for (row, (element, line)) in lines.iter().enumerate() {
         let points: Vec<Point> = line.iter().map(|&point| at(point)).collect();
-        pen.line(&points, 2.5, colour(*stored))?;
-        let name = format!("{stored:?}").to_lowercase();
-        let letters = Letters { colour: colour(*stored), ..NOTE };
+        pen.line(&points, 2.5, colour(*element))?;
+        let name = name(*element);
+        let letters = Letters { colour: colour(*element), ..NOTE };
         pen.text([X[1] + 20.0, Y[0] + 22.0 * row as f64], Side::Right, letters, &name)?;
     }
     Ok(())
