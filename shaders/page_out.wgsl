@@ -1,10 +1,10 @@
 // Pages that are to be copied, to `scratch`: a sequence that writes into a page it shares gets a page
 // of its own first.
 //
-// Workgroup: CACHE_THREADS texels of one page.
-// Thread:    one texel.
+// Workgroup: a part of one page.
+// Thread:    every so many texels.
 // Memory:    none shared.
-// Grid:      texels of a page, then sequences.
+// Grid:      PAGE_GROUPS parts, then sequences.
 // Twin:      cpu/cache.rs, share()
 //
 // Proof: sequence < cache.sequences; the page is clamped below cache.pages; `texel` is tested below
@@ -16,17 +16,15 @@ fn page_out(
     @builtin(workgroup_id) id: vec3<u32>,
     @builtin(num_workgroups) size: vec3<u32>,
 ) {
-    let rows = cache.kv_heads * cache.page_tokens;
-    let texels = rows * (K_TEXELS + V_TEXELS);
-    let groups = (texels + CACHE_THREADS - 1u) / CACHE_THREADS;
-    let sequence = linear_group(id, size) / groups;
-    let texel = linear_group(id, size) % groups * CACHE_THREADS + local;
-    if (sequence >= cache.sequences || texel >= texels) {
+    let copy = page_copy(linear_group(id, size), local);
+    if (copy.sequence >= cache.sequences) {
         return;
     }
-    let page = words[cache.copies + 2u * sequence];
+    let page = words[cache.copies + 2u * copy.sequence];
     if (page >= cache.pages) {
         return;
     }
-    scratch[sequence * texels + texel] = pool_load(page_texel(page, rows, texel));
+    for (var texel = copy.first; texel < copy.texels; texel += PAGE_GROUPS * CACHE_THREADS) {
+        scratch[copy.sequence * copy.texels + texel] = pool_load(page_texel(page, copy.rows, texel));
+    }
 }

@@ -107,6 +107,8 @@ struct Shared {
     device: wgpu::Device,
     limits: wgpu::Limits,
     loop_limit: Option<u32>,
+    /// Mesa's software adapter runs the shaders.
+    llvmpipe: bool,
     pipelines: Mutex<HashMap<String, Entry>>,
 }
 
@@ -122,10 +124,12 @@ impl Attention {
 
     /// For a device, with options.
     pub fn with(device: &wgpu::Device, options: Options) -> Attention {
+        let info = device.adapter_info();
         let shared = Shared {
             device: device.clone(),
             limits: device.limits(),
-            loop_limit: options.loop_limit.resolve(&device.adapter_info()),
+            loop_limit: options.loop_limit.resolve(&info),
+            llvmpipe: info.name.starts_with("llvmpipe"),
             pipelines: Mutex::default(),
         };
         Attention { shared: Arc::new(shared) }
@@ -186,7 +190,7 @@ impl Attention {
 
     /// A texture's loads are far faster than a buffer's on Mesa's software adapter.
     pub(crate) fn prefers_textures(&self) -> bool {
-        self.shared.device.adapter_info().name.starts_with("llvmpipe")
+        self.shared.llvmpipe
     }
 
     /// Threads of `decode`: what such an adapter runs at once, or what suits the others.

@@ -171,7 +171,11 @@ impl<'a> From<Range<'a>> for Bindable<'a> {
     }
 }
 
-impl Bindable<'_> {
+impl<'a> Bindable<'a> {
+    pub fn whole(buffer: &'a wgpu::Buffer) -> Self {
+        Bindable::Bytes(Range { buffer, offset: 0, size: buffer.size() })
+    }
+
     pub fn entry(&self, binding: u32) -> wgpu::BindGroupEntry<'_> {
         let resource = match *self {
             Bindable::Texture(view) => wgpu::BindingResource::TextureView(view),
@@ -218,6 +222,25 @@ impl Recording {
         }
     }
 }
+
+/// `encode` and `encode_in` of a bound thing with a [`Recording`], with what is said of them.
+macro_rules! encodes {
+    ($bound:ty, $says:literal) => {
+        impl $bound {
+            #[doc = $says]
+            /// Sets pipeline and bind group 0, and leaves them set.
+            pub fn encode(&self, pass: &mut wgpu::ComputePass<'_>) {
+                self.recording.encode(pass);
+            }
+
+            /// Records one labelled pass into an encoder.
+            pub fn encode_in(&self, encoder: &mut wgpu::CommandEncoder) {
+                self.encode(&mut crate::buffers::begin_pass(encoder));
+            }
+        }
+    };
+}
+pub(crate) use encodes;
 
 /// One labelled pass.
 pub(crate) fn begin_pass(encoder: &mut wgpu::CommandEncoder) -> wgpu::ComputePass<'_> {

@@ -1,13 +1,14 @@
 //! A cache of keys and values that stays on the device: its shape.
 
 mod append;
+mod memory;
 mod pages;
 mod store;
 mod unpack;
 
 pub use append::{Append, AppendBound, AppendPlan};
+pub(crate) use memory::POOL_FORMAT;
 pub use store::KvCache;
-pub(crate) use store::POOL_FORMAT;
 pub use unpack::{Unpack, UnpackBound};
 
 use crate::{Attention, Element, Error, Problem, Shape};

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use super::append::whole;
 use crate::attention::Pipeline;
-use crate::buffers::{Bindable, Need, Range, Recording, begin_pass, uniform_buffer};
+use crate::buffers::{Bindable, Need, Range, Recording, encodes, uniform_buffer};
 use crate::kernel::{CACHE_THREADS, CacheKernel, Slot};
 use crate::plan::{check_binding, check_groups_and_uniforms, check_storage_buffers, fold};
 use crate::scope::{Now, Scope};
@@ -60,7 +59,7 @@ impl Attention {
 }
 
 /// K and V, plain.
-pub(crate) fn rows(cache: &CacheShape) -> Problem {
+fn rows(cache: &CacheShape) -> Problem {
     Problem::new(Shape {
         batch: cache.sequences,
         q_heads: cache.kv_heads,
@@ -98,10 +97,10 @@ impl Unpack {
             let operand = match slot {
                 Slot::KOut => Operand::K,
                 Slot::VOut => Operand::V,
-                _ => return whole(&uniform),
+                _ => return Bindable::whole(&uniform),
             };
             let size = rows.bytes(operand);
-            buffers.get(operand).map_or(whole(&uniform), |buffer| {
+            buffers.get(operand).map_or(Bindable::whole(&uniform), |buffer| {
                 Bindable::Bytes(Range { buffer, offset: 0, size })
             })
         };
@@ -110,14 +109,4 @@ impl Unpack {
     }
 }
 
-impl UnpackBound {
-    /// Records the dispatch into a pass. Sets pipeline and bind group 0, and leaves them set.
-    pub fn encode(&self, pass: &mut wgpu::ComputePass<'_>) {
-        self.recording.encode(pass);
-    }
-
-    /// Records one labelled pass into an encoder.
-    pub fn encode_in(&self, encoder: &mut wgpu::CommandEncoder) {
-        self.encode(&mut begin_pass(encoder));
-    }
-}
+encodes!(UnpackBound, "Records the dispatch into a pass.");

@@ -15,6 +15,8 @@ pub(crate) enum CacheKernel {
     Unpack,
 }
 
+/// Workgroups that copy a sequence's page, if there is one to copy.
+pub(crate) const PAGE_GROUPS: u32 = 8;
 /// Invocations of a workgroup of each.
 pub(crate) const CACHE_THREADS: u32 = 64;
 
@@ -106,6 +108,7 @@ impl CacheKernel {
             ("ROTARY_POSITIONS", positions),
             ("ROTARY_ADJACENT", adjacent.into()),
             ("CACHE_THREADS", threads),
+            ("PAGE_GROUPS", PAGE_GROUPS),
         ]);
         let wgsl = enable.to_string() + &prologue + &files;
         Module { name: self.name(), wgsl, slots, threads, workgroup_bytes: 0 }

@@ -1,7 +1,7 @@
 //! A merge's buffers, checked and bound: what is recorded.
 
 use super::MergePlan;
-use crate::buffers::{Need, Range, Recording, begin_pass, uniform_buffer};
+use crate::buffers::{Need, Range, Recording, encodes, uniform_buffer};
 use crate::kernel::Slot;
 use crate::scope::{Later, Now, Scope};
 use crate::uniform::Strides;
@@ -145,17 +145,7 @@ impl MergePlan {
     }
 }
 
-impl MergeBound {
-    /// Records the dispatch into a pass. Sets pipeline and bind group 0, and leaves them set.
-    pub fn encode(&self, pass: &mut wgpu::ComputePass<'_>) {
-        self.recording.encode(pass);
-    }
-
-    /// Records one labelled pass into an encoder.
-    pub fn encode_in(&self, encoder: &mut wgpu::CommandEncoder) {
-        self.encode(&mut begin_pass(encoder));
-    }
-}
+encodes!(MergeBound, "Records the dispatch into a pass.");
 
 #[cfg(test)]
 mod tests {

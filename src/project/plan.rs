@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{LAID_OUT, Projection, Rows};
 use crate::attention::Pipeline;
-use crate::buffers::{Need, Range, Recording, begin_pass, first_bound, uniform_buffer};
+use crate::buffers::{Need, Range, Recording, encodes, first_bound, uniform_buffer};
 use crate::kernel::{Module, Slot, check_loops, check_workgroup, shader};
 use crate::plan::{check_binding, check_groups_and_uniforms, check_storage_buffers, fold};
 use crate::scope::{Later, Now, Scope};
@@ -230,17 +230,7 @@ impl ProjectionPlan {
     }
 }
 
-impl ProjectionBound {
-    /// Records the dispatch into a pass. Sets pipeline and bind group 0, and leaves them set.
-    pub fn encode(&self, pass: &mut wgpu::ComputePass<'_>) {
-        self.recording.encode(pass);
-    }
-
-    /// Records one labelled pass into an encoder.
-    pub fn encode_in(&self, encoder: &mut wgpu::CommandEncoder) {
-        self.encode(&mut begin_pass(encoder));
-    }
-}
+encodes!(ProjectionBound, "Records the dispatch into a pass.");
 
 #[cfg(test)]
 mod tests {

@@ -14,14 +14,10 @@ use crate::support::{Data, default_limits_gpu, device, gpu, max_error, normal};
 
 #[test]
 fn fused() {
-    let run = Run { name: "fused", gpu: gpu(), choice: FLASH, wants: LSE };
-    assert_eq!(run.check(table()), [table().len(), 0]);
-}
-
-#[test]
-fn decode() {
-    let run = Run { name: "decode", gpu: gpu(), choice: DECODE, wants: LSE };
-    assert_eq!(run.check(table()), [table().len(), 0]);
+    for (name, choice) in [("fused", FLASH), ("decode", DECODE)] {
+        let run = Run { name, gpu: gpu(), choice, wants: LSE };
+        assert_eq!(run.check(table()), [table().len(), 0]);
+    }
 }
 
 #[test]
