@@ -120,7 +120,11 @@ fn compare(gpu: &Gpu, args: &Args, rows: u32) -> bool {
         .collect();
     for ((peer, median), times) in peers.iter().zip(&medians).zip(&times) {
         let ratio = median / medians[0];
-        println!("  {:44} {median:>8.2} ms  (best {:.2})  {ratio:>6.2} x ours", peer.name(), times[0]);
+        println!(
+            "  {:44} {median:>8.2} ms  (best {:.2})  {ratio:>6.2} x ours",
+            peer.name(),
+            times[0]
+        );
     }
     good
 }

@@ -1,8 +1,6 @@
 //! This library: K and V in its cache.
 
-use wgpu_attention::{
-    Append, Bound, Buffers, CacheShape, Gpu, KvCache, Method, Operand, wgpu,
-};
+use wgpu_attention::{Append, Bound, Buffers, CacheShape, Gpu, KvCache, Method, Operand, wgpu};
 
 use crate::{Case, Peer};
 
@@ -23,7 +21,8 @@ impl<'a> Ours<'a> {
         let device = gpu.device();
         let buffer = |size: usize, usage: Usage| {
             let (label, size) = (None, 4 * size as u64);
-            let descriptor = wgpu::BufferDescriptor { label, size, usage, mapped_at_creation: false };
+            let descriptor =
+                wgpu::BufferDescriptor { label, size, usage, mapped_at_creation: false };
             device.create_buffer(&descriptor)
         };
         let storage = |size| buffer(size, Usage::STORAGE | Usage::COPY_DST | Usage::COPY_SRC);
@@ -58,7 +57,7 @@ impl<'a> Ours<'a> {
 
 impl Peer for Ours<'_> {
     fn name(&self) -> String {
-        format!("wgpu-attention {}, {:?}", env!("CARGO_PKG_VERSION"), self.method)
+        format!("wgpu-attention, {:?}", self.method)
     }
 
     fn run(&mut self) -> Vec<f32> {
