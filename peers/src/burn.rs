@@ -35,6 +35,6 @@ impl Peer for Burn {
         let q = Tensor::<4>::from_data(TensorData::new(self.q.clone(), self.rows), &self.device);
         let (k, v) = (self.k.clone(), self.v.clone());
         let o = attention(q, k, v, None, None, Default::default());
-        o.into_data().to_vec().expect("f32")
+        o.into_data().try_to_vec::<f32>().expect("f32")
     }
 }
