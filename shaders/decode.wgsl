@@ -57,68 +57,76 @@ fn decode(
         }
     }
 
-    for (var first = span.x; first < span.y; first += TILE_KEYS) {
-        let key = first + 4u * local;
-        let last = span.y - 1u;
-        let keys = min(vec4(key) + vec4(0u, 1u, 2u, 3u), vec4(last));
-        let k_rows = four_key_rows(here, keys);
+    // Software adapters run the body of a loop once more than its trips unless it ends behind it.
+    var first = span.x;
+    if (first < span.y) {
+        loop {
+            let key = first + 4u * local;
+            let last = span.y - 1u;
+            let keys = min(vec4(key) + vec4(0u, 1u, 2u, 3u), vec4(last));
+            let k_rows = four_key_rows(here, keys);
 
-        // s = scale q . k
-        var s: array<vec4<f32>, TILE_QUERIES>;
-        for (var c = 0u; c < HEAD_QUADS; c++) {
-            let k0 = raw_k(k_rows.x, c);
-            let k1 = raw_k(k_rows.y, c);
-            let k2 = raw_k(k_rows.z, c);
-            let k3 = raw_k(k_rows.w, c);
-            for (var r = 0u; r < TILE_QUERIES; r++) {
-                let x = q[r][c];
-                s[r] += vec4(dot(x, k0), dot(x, k1), dot(x, k2), dot(x, k3));
+            // s = scale q . k
+            var s: array<vec4<f32>, TILE_QUERIES>;
+            for (var c = 0u; c < HEAD_QUADS; c++) {
+                let k0 = raw_k(k_rows.x, c);
+                let k1 = raw_k(k_rows.y, c);
+                let k2 = raw_k(k_rows.z, c);
+                let k3 = raw_k(k_rows.w, c);
+                for (var r = 0u; r < TILE_QUERIES; r++) {
+                    let x = q[r][c];
+                    s[r] += vec4(dot(x, k0), dot(x, k1), dot(x, k2), dot(x, k3));
+                }
             }
-        }
-        let scales = vec4(
-            k_scale(k_rows.x),
-            k_scale(k_rows.y),
-            k_scale(k_rows.z),
-            k_scale(k_rows.w),
-        );
-
-        // p = exp(s - m'), l = exp(m - m') l + sum p
-        var p: array<vec4<f32>, TILE_QUERIES>;
-        var alpha: array<f32, TILE_QUERIES>;
-        for (var r = 0u; r < TILE_QUERIES; r++) {
-            let scaled = scales * s[r];
-            let final_s = vec4(
-                key_score(here, rows[r], key, span.y, scaled.x),
-                key_score(here, rows[r], key + 1u, span.y, scaled.y),
-                key_score(here, rows[r], key + 2u, span.y, scaled.z),
-                key_score(here, rows[r], key + 3u, span.y, scaled.w),
+            let scales = vec4(
+                k_scale(k_rows.x),
+                k_scale(k_rows.y),
+                k_scale(k_rows.z),
+                k_scale(k_rows.w),
             );
-            let next = max(m[r], max(max(final_s.x, final_s.y), max(final_s.z, final_s.w)));
-            let weights = exp_or_zero(final_s, vec4(next));
-            alpha[r] = exp(m[r] - next);
-            l[r] = l[r] * alpha[r] + ((weights.x + weights.y) + (weights.z + weights.w));
-            m[r] = next;
-            p[r] = weights;
-        }
 
-        // o = exp(m - m') o + p v
-        let v_rows = four_value_rows(here, keys, k_rows);
-        let v_scales = vec4(
-            v_scale(v_rows.x),
-            v_scale(v_rows.y),
-            v_scale(v_rows.z),
-            v_scale(v_rows.w),
-        );
-        for (var c = 0u; c < VALUE_QUADS; c++) {
-            let v0 = v_scales.x * raw_v(v_rows.x, c);
-            let v1 = v_scales.y * raw_v(v_rows.y, c);
-            let v2 = v_scales.z * raw_v(v_rows.z, c);
-            let v3 = v_scales.w * raw_v(v_rows.w, c);
+            // p = exp(s - m'), l = exp(m - m') l + sum p
+            var p: array<vec4<f32>, TILE_QUERIES>;
+            var alpha: array<f32, TILE_QUERIES>;
             for (var r = 0u; r < TILE_QUERIES; r++) {
-                let w = p[r];
-                let pair = w.x * if_seen(v0, w.x) + w.y * if_seen(v1, w.y);
-                let other = w.z * if_seen(v2, w.z) + w.w * if_seen(v3, w.w);
-                o[r][c] = alpha[r] * o[r][c] + (pair + other);
+                let scaled = scales * s[r];
+                let final_s = vec4(
+                    key_score(here, rows[r], key, span.y, scaled.x),
+                    key_score(here, rows[r], key + 1u, span.y, scaled.y),
+                    key_score(here, rows[r], key + 2u, span.y, scaled.z),
+                    key_score(here, rows[r], key + 3u, span.y, scaled.w),
+                );
+                let next = max(m[r], max(max(final_s.x, final_s.y), max(final_s.z, final_s.w)));
+                let weights = exp_or_zero(final_s, vec4(next));
+                alpha[r] = exp(m[r] - next);
+                l[r] = l[r] * alpha[r] + ((weights.x + weights.y) + (weights.z + weights.w));
+                m[r] = next;
+                p[r] = weights;
+            }
+
+            // o = exp(m - m') o + p v
+            let v_rows = four_value_rows(here, keys, k_rows);
+            let v_scales = vec4(
+                v_scale(v_rows.x),
+                v_scale(v_rows.y),
+                v_scale(v_rows.z),
+                v_scale(v_rows.w),
+            );
+            for (var c = 0u; c < VALUE_QUADS; c++) {
+                let v0 = v_scales.x * raw_v(v_rows.x, c);
+                let v1 = v_scales.y * raw_v(v_rows.y, c);
+                let v2 = v_scales.z * raw_v(v_rows.z, c);
+                let v3 = v_scales.w * raw_v(v_rows.w, c);
+                for (var r = 0u; r < TILE_QUERIES; r++) {
+                    let w = p[r];
+                    let pair = w.x * if_seen(v0, w.x) + w.y * if_seen(v1, w.y);
+                    let other = w.z * if_seen(v2, w.z) + w.w * if_seen(v3, w.w);
+                    o[r][c] = alpha[r] * o[r][c] + (pair + other);
+                }
+            }
+            continuing {
+                first += TILE_KEYS;
+                break if first >= span.y;
             }
         }
     }

@@ -2,9 +2,9 @@
 
 // Of key `j` of the sequence.
 fn key_row(here: Place, j: u32) -> u32 {
-    return k_row(here.sequence.batch, kv_head(here.head), here.sequence.first_key + j);
+    return k_row(here.sequence.batch, here.kv_head, here.sequence.first_key + j);
 }
 
 fn value_row(here: Place, j: u32) -> u32 {
-    return v_row(here.sequence.batch, kv_head(here.head), here.sequence.first_key + j);
+    return v_row(here.sequence.batch, here.kv_head, here.sequence.first_key + j);
 }

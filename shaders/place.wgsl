@@ -3,6 +3,7 @@
 struct Place {
     group: u32,
     head: u32,    // first query head of those that ride together
+    kv_head: u32,
     row: u32,     // first row of the tile, in its sequence
     column: u32,  // first quad of the value dims
     split: u32,
@@ -20,6 +21,7 @@ fn place(group: u32) -> Place {
     var here: Place;
     here.group = group;
     here.head = heads % head_groups * problem.row_group;
+    here.kv_head = kv_head(here.head);
     here.sequence = sequence_of_tile(heads / head_groups, query_tile);
     here.row = (query_tile - here.sequence.first_tile) * TILE_QUERIES;
     here.column = tile % COLUMN_TILES * COLUMN_QUADS;
@@ -59,9 +61,14 @@ fn key_span(here: Place) -> vec2<u32> {
     );
 }
 
+// Keys [x, y) below `end` that every query of the tile may see.
+fn whole_span(here: Place, end: u32) -> vec2<u32> {
+    let begin = visible(here.sequence, last_query(here)).x;
+    return vec2(begin, min(end, visible(here.sequence, query_of(here, 0u)).y));
+}
+
 // True if every query of the tile may see every key of [key, key + TILE_KEYS).
 fn tile_is_whole(here: Place, key: u32, end: u32) -> bool {
-    return key + TILE_KEYS <= end
-        && key >= visible(here.sequence, last_query(here)).x
-        && key + TILE_KEYS <= visible(here.sequence, query_of(here, 0u)).y;
+    let span = whole_span(here, end);
+    return key >= span.x && key + TILE_KEYS <= span.y;
 }

@@ -6,8 +6,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::kernel::Module;
-use crate::{Error, Plan, Problem, Tile, scope};
+use crate::{Error, Plan, Problem, Tile, scope, texture};
 pub(crate) use pipeline::Pipeline;
+
+/// Mesa keeps rows in registers only if loops over their quads have at most 32 trips.
+const MOST_UNROLLED_DIM: u32 = 4 * 32;
 
 /// How a plan computes attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,6 +20,8 @@ pub enum Method {
     Staged,
     /// One kernel, `flash`, with an online softmax; memory grows with q_len, not q_len * kv_len.
     Flash,
+    /// One kernel, `broadcast`: lanes of a subgroup hold rows, and hand each other keys and values.
+    Broadcast,
     /// One kernel, `decode`, for few query rows: threads sweep keys of their own, with an online
     /// softmax, and merge at the end.
     Decode,
@@ -30,17 +35,32 @@ pub struct Choice {
     pub method: Option<Method>,
     /// The fused kernel's tile; `None`: from the table.
     pub tile: Option<Tile>,
+    /// Whether `broadcast` first copies K and V into a texture; `None`: where loads from one are
+    /// cheaper. Those of a cache stay where they are.
+    pub keys_in_texture: Option<bool>,
 }
 
 impl Choice {
     /// This method, the table's tile.
     pub const fn method(method: Method) -> Choice {
-        Choice { method: Some(method), tile: None }
+        Choice { method: Some(method), tile: None, keys_in_texture: None }
+    }
+
+    /// The same with this tile.
+    #[must_use]
+    pub const fn with_tile(self, tile: Tile) -> Choice {
+        Choice { tile: Some(tile), ..self }
+    }
+
+    /// The same, and whether `broadcast` copies K and V into a texture.
+    #[must_use]
+    pub const fn with_keys_in_texture(self, yes: bool) -> Choice {
+        Choice { keys_in_texture: Some(yes), ..self }
     }
 
     /// The fused kernel with this tile.
     pub const fn tile(tile: Tile) -> Choice {
-        Choice { method: Some(Method::Flash), tile: Some(tile) }
+        Choice::method(Method::Flash).with_tile(tile)
     }
 }
 
@@ -107,6 +127,8 @@ struct Shared {
     device: wgpu::Device,
     limits: wgpu::Limits,
     loop_limit: Option<u32>,
+    /// Lanes of a subgroup, if shaders can use them and there is one size only.
+    subgroup: Option<u32>,
     /// Mesa's software adapter runs the shaders.
     llvmpipe: bool,
     pipelines: Mutex<HashMap<String, Entry>>,
@@ -129,6 +151,9 @@ impl Attention {
             device: device.clone(),
             limits: device.limits(),
             loop_limit: options.loop_limit.resolve(&info),
+            subgroup: (device.features().contains(wgpu::Features::SUBGROUP)
+                && info.subgroup_min_size == info.subgroup_max_size)
+                .then_some(info.subgroup_max_size),
             llvmpipe: info.name.starts_with("llvmpipe"),
             pipelines: Mutex::default(),
         };
@@ -188,6 +213,20 @@ impl Attention {
         self.shared.device.features().contains(wgpu::Features::SHADER_F16)
     }
 
+    /// Lanes of a subgroup.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] if shaders cannot use them, or do not know how many there will be.
+    pub(crate) fn lanes_of_subgroup(&self) -> Result<u32, Error> {
+        let what = "subgroups of one size, with the feature SUBGROUP";
+        self.shared.subgroup.ok_or(Error::Limit { what, need: 1, got: 0 })
+    }
+
+    /// How much longer than Mesa 22's the adapter's compiler takes over a large body.
+    pub(crate) fn compile_cost(&self) -> u64 {
+        if self.loop_limit().is_some() { 1 } else { 8 }
+    }
+
     /// A texture's loads are far faster than a buffer's on Mesa's software adapter.
     pub(crate) fn prefers_textures(&self) -> bool {
         self.shared.llvmpipe
@@ -198,10 +237,23 @@ impl Attention {
         if self.prefers_textures() { 8 } else { 32.min(self.limits().max_compute_workgroup_size_x) }
     }
 
-    /// True if `decode` is the better kernel: for rows of a texture, and for few rows of a buffer.
-    pub(crate) fn prefers_lanes(&self, problem: &Problem) -> bool {
-        let in_texture = problem.cache().is_some_and(|cache| cache.in_texture(self));
-        self.prefers_textures() && (in_texture || problem.riding_rows() <= crate::plan::FEW_ROWS)
+    /// The best fused kernel: on software adapters, where a load from a texture is cheap and one from
+    /// workgroup memory is not, those without workgroup memory.
+    pub(crate) fn fused(&self, problem: &Problem) -> Method {
+        let in_texture = problem.cache().map(|cache| cache.in_texture(self));
+        let pack = || texture::check(problem.packed_texels(), self.limits()).is_ok();
+        let small = problem.shape.head_dim.max(problem.shape.value_dim) <= MOST_UNROLLED_DIM;
+        if !self.prefers_textures() {
+            Method::Flash
+        } else if problem.riding_rows() <= crate::plan::FEW_ROWS {
+            Method::Decode
+        } else if small && self.shared.subgroup.is_some() && in_texture.unwrap_or_else(pack) {
+            Method::Broadcast
+        } else if in_texture == Some(true) {
+            Method::Decode
+        } else {
+            Method::Flash
+        }
     }
 
     pub(crate) fn loop_limit(&self) -> Option<u32> {

@@ -5,7 +5,7 @@ use crate::kernel::Slot;
 use crate::plan::{Inner, SCRATCH_ALIGNMENT, Step};
 use crate::scope::{Later, Now, Scope};
 use crate::uniform::{LengthsUniform, ProblemUniform};
-use crate::{Buffers, Error, Operand, Plan};
+use crate::{Buffers, Error, Operand, Plan, texture};
 
 /// Bytes that stand for an operand without elements.
 const NOTHING: u64 = 16;
@@ -107,8 +107,15 @@ pub(crate) fn bind(
             mapped_at_creation: false,
         })
     })?;
-    let range = |slot: Slot, step: usize| match (slot, cache.and_then(|cache| cache.bindable(slot)))
-    {
+    let texels = inner.texels;
+    let pack = scope.run(device, || {
+        (texels > 0).then(|| texture::create(device, "wgpu-attention pack", texels))
+    })?;
+    let own = |slot: Slot| match (slot, &pack) {
+        (Slot::PoolTexture | Slot::PoolTextureOut, Some(pack)) => Some(Bindable::Texture(pack)),
+        _ => cache.and_then(|cache| cache.bindable(slot)),
+    };
+    let range = |slot: Slot, step: usize| match (slot, own(slot)) {
         (_, Some(bindable)) => bindable,
         (Slot::Lengths, _) => {
             let size = size_of::<LengthsUniform>() as u64;
@@ -206,7 +213,8 @@ fn stride(inner: &Inner) -> u64 {
 }
 
 pub(crate) fn owned_bytes(inner: &Inner) -> u64 {
-    (1 + inner.steps.len() as u64) * stride(inner) + NOTHING
+    let pack = if inner.texels > 0 { texture::bytes(inner.texels) } else { 0 };
+    (1 + inner.steps.len() as u64) * stride(inner) + NOTHING + pack
 }
 
 /// Lengths, then one problem a step.

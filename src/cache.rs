@@ -7,10 +7,10 @@ mod store;
 mod unpack;
 
 pub use append::{Append, AppendBound, AppendPlan};
-pub(crate) use memory::POOL_FORMAT;
 pub use store::KvCache;
 pub use unpack::{Unpack, UnpackBound};
 
+use crate::texture::{self, TEXEL_BYTES};
 use crate::{Attention, Element, Error, Problem, Shape};
 
 /// Where a cache keeps its rows.
@@ -65,11 +65,6 @@ pub struct CacheShape {
     /// Where rows are kept.
     pub pool: Pool,
 }
-
-/// Texels of a row of the pool's texture.
-pub(crate) const POOL_WIDTH: u32 = 4096;
-/// Elements of a texel, in bytes.
-pub(crate) const TEXEL_BYTES: u32 = 16;
 
 impl CacheShape {
     /// Contiguous f32, value_dim equal to head_dim.
@@ -216,12 +211,8 @@ impl CacheShape {
             Pool::Buffer => false,
             Pool::Texture => true,
             Pool::Auto => {
-                let limits = attention.limits();
-                let side = u64::from(limits.max_texture_dimension_2d);
-                let fits = side >= POOL_WIDTH.into()
-                    && limits.max_storage_textures_per_shader_stage > 0
-                    && self.texels().div_ceil(POOL_WIDTH.into()) <= side;
-                attention.prefers_textures() && fits
+                attention.prefers_textures()
+                    && texture::check(self.texels(), attention.limits()).is_ok()
             }
         }
     }

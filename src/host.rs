@@ -2,6 +2,7 @@
 //! the public API; the only place that makes a device, submits, polls or maps.
 
 mod adapter;
+mod spare;
 mod transfer;
 
 use crate::{
@@ -26,6 +27,7 @@ pub struct Gpu {
     device: wgpu::Device,
     queue: wgpu::Queue,
     attention: Attention,
+    spare: spare::Spare,
 }
 
 impl Gpu {
@@ -60,7 +62,7 @@ impl Gpu {
     /// A device of the caller's, with whatever limits it has.
     pub fn from_device(device: wgpu::Device, queue: wgpu::Queue) -> Gpu {
         let attention = Attention::new(&device);
-        Gpu { device, queue, attention }
+        Gpu { device, queue, attention, spare: spare::Spare::default() }
     }
 
     /// The same device with another [`Attention`] of it, for instance one with options.
@@ -77,6 +79,11 @@ impl Gpu {
     /// Its queue.
     pub fn queue(&self) -> &wgpu::Queue {
         &self.queue
+    }
+
+    /// Frees the buffers that finished calls have left for the next ones: up to 256 MiB.
+    pub fn trim(&self) {
+        self.spare.clear();
     }
 
     /// The planner, with its pipelines.

@@ -27,6 +27,8 @@ pub(crate) enum Kernel {
     Softmax,
     Values,
     Flash,
+    Pack,
+    Broadcast,
     Decode,
     Merge,
 }
@@ -60,6 +62,8 @@ pub(crate) struct Variant {
     pub native_f16: bool,
     /// A cache's pool is a texture.
     pub pool_texture: bool,
+    /// K and V are first copied into a texture.
+    pub packed: bool,
 }
 
 /// The text of a file in `shaders/`. In browsers, where every byte is downloaded, without comments
@@ -83,6 +87,9 @@ macro_rules! shader {
 }
 pub(crate) use shader;
 
+/// Rows that a workgroup of `pack` copies.
+pub(crate) const PACK_THREADS: u32 = 64;
+
 impl Kernel {
     pub const fn name(self) -> &'static str {
         match self {
@@ -90,6 +97,8 @@ impl Kernel {
             Kernel::Softmax => "softmax",
             Kernel::Values => "values",
             Kernel::Flash => "flash",
+            Kernel::Pack => "pack",
+            Kernel::Broadcast => "broadcast",
             Kernel::Decode => "decode",
             Kernel::Merge => "merge",
         }
@@ -101,6 +110,8 @@ impl Kernel {
             Kernel::Softmax => shader!("softmax"),
             Kernel::Values => shader!("values"),
             Kernel::Flash => shader!("flash"),
+            Kernel::Pack => shader!("pack"),
+            Kernel::Broadcast => shader!("broadcast"),
             Kernel::Decode => shader!("decode"),
             Kernel::Merge => shader!("merge"),
         }
@@ -109,7 +120,7 @@ impl Kernel {
     /// Composes the module of this kernel for a problem.
     pub fn module(self, problem: &Problem, variant: &Variant) -> Module {
         let native = variant.native_f16 && !problem.is_arena();
-        let mut parts = Parts::new(problem, native, variant.pool_texture);
+        let mut parts = Parts::new(problem, native, variant.pool_texture || variant.packed);
         parts.files.push(shader!("weight"));
         let blocks = &variant.blocks;
         let (threads, workgroup_bytes) = match self {
@@ -159,6 +170,47 @@ impl Kernel {
                 });
                 (blocks.threads(), blocks.flash_bytes())
             }
+            Kernel::Pack => {
+                parts.tensors(&[Slot::K, Slot::V]);
+                if problem.sequences().is_some() {
+                    parts.files.push(shader!("tokens_all"));
+                } else {
+                    parts.sequences();
+                    parts.files.push(shader!("tokens_each"));
+                }
+                parts.pool_write();
+                (PACK_THREADS, 0)
+            }
+            Kernel::Broadcast => {
+                match variant.packed {
+                    true => parts.packed_tensors(),
+                    false => parts.tensors(&[Slot::Q, Slot::K, Slot::V]),
+                }
+                parts.files.push(shader!("key_rows"));
+                if problem.cache().is_none() {
+                    parts.files.push(shader!("rows_unscaled"));
+                }
+                let paged = problem.cache().is_some_and(|cache| cache.paging.is_some());
+                parts.files.push(match paged {
+                    true => shader!("tile_rows_paged"),
+                    false => shader!("tile_rows_steps"),
+                });
+                parts.final_score();
+                parts.bias();
+                parts.mask();
+                parts.output(variant);
+                parts.files.extend([shader!("key_score"), shader!("row_sight")]);
+                parts.files.push(match problem.hides_keys() {
+                    true => shader!("weighed_seen"),
+                    false => shader!("weighed_all"),
+                });
+                parts.files.push(match blocks.lane_rows {
+                    1 => shader!("lane_rows_1"),
+                    2 => shader!("lane_rows_2"),
+                    _ => shader!("lane_rows_4"),
+                });
+                (blocks.threads(), 0)
+            }
             Kernel::Decode => {
                 parts.tensors(&[Slot::Q, Slot::K, Slot::V]);
                 parts.files.push(shader!("key_rows"));
@@ -199,6 +251,7 @@ fn prologue(problem: &Problem, variant: &Variant) -> String {
         ("VALUE_QUADS", shape.value_dim.div_ceil(4)),
         ("THREADS_Q", blocks.threads_q),
         ("THREADS_K", blocks.threads_k),
+        ("SUBGROUP_SIZE", blocks.lanes),
         ("TILE_QUERIES", blocks.tile().queries),
         ("TILE_KEYS", 4 * blocks.threads_k),
         ("DIM_QUADS", blocks.dim_quads),
@@ -208,6 +261,7 @@ fn prologue(problem: &Problem, variant: &Variant) -> String {
         ("COLUMN_QUADS", blocks.column_quads()),
         ("COLUMN_TILES", blocks.column_tiles),
         ("SOFTMAX_THREADS", variant.row_threads),
+        ("PACK_THREADS", PACK_THREADS),
         ("MERGE_THREADS", variant.row_threads),
         ("K_TEXELS", problem.cache().map_or(0, |cache| cache.k_texels())),
         ("V_TEXELS", problem.cache().map_or(0, |cache| cache.v_texels())),

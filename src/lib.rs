@@ -87,6 +87,7 @@ mod project;
 mod rotary;
 mod scope;
 mod tensors;
+mod texture;
 mod uniform;
 
 pub use attention::{Attention, Choice, LoopLimit, Method, Options};

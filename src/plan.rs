@@ -5,9 +5,9 @@ mod limits;
 use std::sync::Arc;
 
 use crate::attention::Pipeline;
-use crate::kernel::{Blocks, Kernel, Variant};
+use crate::kernel::{Blocks, Kernel, PACK_THREADS, Slot, Variant};
 use crate::scope::Scope;
-use crate::{Attention, Choice, Error, Method, Operand, Problem};
+use crate::{Attention, Choice, Error, Method, Operand, Problem, texture};
 pub(crate) use limits::{check_binding, check_groups_and_uniforms, check_storage_buffers, fold};
 use limits::{check_bindings, largest_binding};
 
@@ -44,6 +44,8 @@ pub(crate) struct Inner {
     pub steps: Vec<Step>,
     /// Bytes of the stored matrix and of the partial results, in this order in scratch.
     pub scratch: [u64; 2],
+    /// Of the texture that holds K and V.
+    pub texels: u64,
 }
 
 /// One dispatch.
@@ -68,11 +70,16 @@ impl Plan {
         problem.check_packed_output()?;
         problem.mask_bits()?;
         let method = method(attention, problem, choice)?;
+        let texels = packed_texels(attention, problem, method, choice)?;
         let limits = attention.limits();
         check_bindings(problem, limits)?;
         let blocks = match method {
             Method::Flash => Blocks::flash(problem, choice.tile, limits)?,
             Method::Staged => Blocks::staged(problem, limits)?,
+            Method::Broadcast => {
+                let lanes = attention.lanes_of_subgroup()?;
+                Blocks::broadcast(problem, choice.tile, lanes, attention.compile_cost(), limits)?
+            }
             Method::Decode => Blocks::decode(problem, attention.lanes(), limits)?,
         };
         let row_threads = ROW_THREADS
@@ -84,6 +91,7 @@ impl Plan {
         // The planner's side of the loop limit: keys in splits of a constant size.
         let sweep = match method {
             Method::Flash => Kernel::Flash,
+            Method::Broadcast => Kernel::Broadcast,
             Method::Decode => Kernel::Decode,
             Method::Staged => Kernel::Values,
         };
@@ -111,6 +119,7 @@ impl Plan {
             row_group,
             row_threads,
             native_f16,
+            packed: texels > 0,
             pool_texture: problem.cache().is_some_and(|cache| cache.in_texture(attention)),
         };
 
@@ -122,6 +131,7 @@ impl Plan {
             split_keys,
             steps: Vec::new(),
             scratch: [0; 2],
+            texels,
         };
         if problem.elements(Operand::O) > 0 {
             inner.add_steps(sweep, scope)?;
@@ -178,6 +188,11 @@ impl Inner {
             self.add(&scores, 0, 1, rows * down * across)?;
             let softmax = self.pipeline(Kernel::Softmax, scope)?;
             self.add(&softmax, 0, 1, rows * u64::from(shape.q_len))?;
+        }
+        if self.texels > 0 {
+            let rows = u64::from(shape.batch) * u64::from(shape.kv_heads) * u64::from(shape.kv_len);
+            let pack = self.pipeline(Kernel::Pack, scope)?;
+            self.add(&pack, 0, rows, rows.div_ceil(PACK_THREADS.into()))?;
         }
         let tiles = row_tiles * u64::from(blocks.column_tiles);
         // One dispatch must not keep the device for seconds: some systems reset it then.
@@ -253,13 +268,29 @@ fn method(attention: &Attention, problem: &Problem, choice: Choice) -> Result<Me
     let matrix = [(outputs.scores, Operand::Scores), (outputs.weights, Operand::Weights)];
     let matrix = matrix.into_iter().find(|m| m.0 && stored).map(|m| m.1);
     match (choice.method, matrix) {
-        (Some(Method::Flash | Method::Decode), Some(operand)) => Err(Error::Unexpected { operand }),
-        (Some(Method::Staged), _) | (None, Some(_)) if stored => Ok(Method::Staged),
-        (Some(Method::Decode), _) => Ok(Method::Decode),
-        // Where a load from a texture is cheap and one from workgroup memory is not.
-        (None, _) if choice.tile.is_none() && attention.prefers_lanes(problem) => {
-            Ok(Method::Decode)
+        (Some(Method::Flash | Method::Broadcast | Method::Decode), Some(operand)) => {
+            Err(Error::Unexpected { operand })
         }
+        (Some(Method::Staged), _) | (None, Some(_)) if stored => Ok(Method::Staged),
+        (Some(method @ (Method::Broadcast | Method::Decode)), _) => Ok(method),
+        (None, _) if choice.tile.is_none() => Ok(attention.fused(problem)),
         _ => Ok(Method::Flash),
     }
+}
+
+/// Texels of the texture that K and V are copied into first; 0 for none.
+fn packed_texels(
+    attention: &Attention,
+    problem: &Problem,
+    method: Method,
+    choice: Choice,
+) -> Result<u64, Error> {
+    let wanted = choice.keys_in_texture.unwrap_or(attention.prefers_textures());
+    if method != Method::Broadcast || problem.cache().is_some() || !wanted {
+        return Ok(0);
+    }
+    let texels = problem.packed_texels();
+    texture::check(texels, attention.limits())?;
+    check_groups_and_uniforms(Slot::PoolTextureOut, attention.limits())?;
+    Ok(texels)
 }

@@ -2,7 +2,7 @@
 
 use rand::{SeedableRng, rngs::StdRng};
 use rand_distr::{Distribution, StandardNormal};
-use wgpu_attention::{Bound, Buffers, Error, Gpu, Inputs, Operand, Plan, Problem};
+use wgpu_attention::{Bound, Buffers, Error, Gpu, Inputs, Operand, Plan, Problem, half::f16};
 
 /// Q, K and V on the host.
 pub struct Operands {
@@ -22,16 +22,25 @@ impl Operands {
         Operands { q: part(Operand::Q), k: part(Operand::K), v: part(Operand::V) }
     }
 
+    /// To what f16 can hold.
+    #[allow(dead_code)] // not every program that shares this file
+    pub fn round(&mut self) {
+        for x in self.q.iter_mut().chain(&mut self.k).chain(&mut self.v) {
+            *x = f16::from_f32(*x).to_f32();
+        }
+    }
+
     pub fn inputs(&self) -> Inputs<'_> {
         Inputs::new(&self.q, &self.k, &self.v)
     }
 }
 
-/// A plan bound to buffers that hold its operands.
+/// A plan of f32 or f16 operands, bound to buffers that hold them.
 pub struct Resident<'a> {
     gpu: &'a Gpu,
     bound: Bound,
     o: wgpu::Buffer,
+    halves: bool,
 }
 
 impl<'a> Resident<'a> {
@@ -46,17 +55,25 @@ impl<'a> Resident<'a> {
                 mapped_at_creation: false,
             })
         };
+        let bytes = plan.problem().bytes(Operand::O);
+        let halves = bytes < 4 * plan.problem().elements(Operand::O);
         let upload = |numbers: &[f32]| {
-            let bytes: &[u8] = bytemuck::cast_slice(numbers);
+            let rounded: Vec<f16>;
+            let bytes: &[u8] = if halves {
+                rounded = numbers.iter().map(|&x| f16::from_f32(x)).collect();
+                bytemuck::cast_slice(&rounded)
+            } else {
+                bytemuck::cast_slice(numbers)
+            };
             let to = buffer(bytes.len() as u64);
             gpu.queue().write_buffer(&to, 0, bytes);
             to
         };
         let (q, k, v) = (upload(inputs.q), upload(inputs.k), upload(inputs.v));
-        let o = buffer(4 * plan.problem().elements(Operand::O));
+        let o = buffer(bytes);
         let scratch = buffer(plan.scratch_bytes());
         let buffers = Buffers::new(&q, &k, &v, &o).with(Operand::Scratch, &scratch);
-        Ok(Resident { gpu, bound: plan.bind(buffers)?, o })
+        Ok(Resident { gpu, bound: plan.bind(buffers)?, o, halves })
     }
 
     /// Records, submits and waits until the GPU is done.
@@ -82,6 +99,10 @@ impl<'a> Resident<'a> {
         self.submit(encoder)?;
         let view =
             staging.get_mapped_range(..).map_err(|error| Error::Device(error.to_string()))?;
+        if self.halves {
+            let halves: Vec<f16> = bytemuck::pod_collect_to_vec(&view);
+            return Ok(halves.into_iter().map(f16::to_f32).collect());
+        }
         Ok(bytemuck::pod_collect_to_vec(&view))
     }
 

@@ -1,15 +1,13 @@
 //! The device memory of a cache.
 
+use super::CacheShape;
 use super::pages::Writes;
-use super::{CacheShape, POOL_WIDTH, TEXEL_BYTES};
 use crate::buffers::{Bindable, uniform_buffer};
 use crate::kernel::Slot;
 use crate::plan::check_binding;
 use crate::scope::{Now, Scope};
+use crate::texture::{self, TEXEL_BYTES};
 use crate::{Attention, Error};
-
-/// One texel: four f32, eight 16-bit numbers or sixteen bytes.
-pub(crate) const POOL_FORMAT: wgpu::TextureFormat = wgpu::TextureFormat::Rgba32Uint;
 
 /// Rows, tables, and what tells where they are.
 #[derive(Debug)]
@@ -55,7 +53,7 @@ impl Memory {
         initial: &Writes,
     ) -> Result<Memory, Error> {
         let (device, limits) = (attention.device(), attention.limits());
-        let texture = shape.in_texture(attention);
+        let in_texture = shape.in_texture(attention);
         let texels = shape.texels();
         let [counts, limits_at, copies_at, table, scales, end] = shape.word_starts();
         check_binding("tables of the cache", 4 * end, limits)?;
@@ -63,17 +61,9 @@ impl Memory {
         if shape.paging.is_some() {
             check_binding("page copies of the cache", page_bytes, limits)?;
         }
-        let side = limits.max_texture_dimension_2d;
-        let height = texels.div_ceil(POOL_WIDTH.into());
-        if texture {
-            let got = side.into();
-            for need in [POOL_WIDTH.into(), height] {
-                if need > got {
-                    return Err(Error::Limit { what: "max_texture_dimension_2d", need, got });
-                }
-            }
-        } else {
-            check_binding("cache", u64::from(TEXEL_BYTES) * texels, limits)?;
+        match in_texture {
+            true => texture::check(texels, limits)?,
+            false => check_binding("cache", u64::from(TEXEL_BYTES) * texels, limits)?,
         }
         let buffer = |label, size, usage| {
             let usage = wgpu::BufferUsages::STORAGE | usage;
@@ -98,23 +88,8 @@ impl Memory {
         };
         let (empty, copied) = (wgpu::BufferUsages::empty(), wgpu::BufferUsages::COPY_DST);
         Now.run(device, || {
-            let pool = if texture {
-                let extent = wgpu::Extent3d {
-                    width: POOL_WIDTH,
-                    height: height as u32,
-                    depth_or_array_layers: 1,
-                };
-                let texture = device.create_texture(&wgpu::TextureDescriptor {
-                    label: Some("wgpu-attention cache"),
-                    size: extent,
-                    mip_level_count: 1,
-                    sample_count: 1,
-                    dimension: wgpu::TextureDimension::D2,
-                    format: POOL_FORMAT,
-                    usage: wgpu::TextureUsages::STORAGE_BINDING,
-                    view_formats: &[],
-                });
-                Pool::Texture(texture.create_view(&wgpu::TextureViewDescriptor::default()))
+            let pool = if in_texture {
+                Pool::Texture(texture::create(device, "wgpu-attention cache", texels))
             } else {
                 let size = u64::from(TEXEL_BYTES) * texels;
                 Pool::Buffer(buffer(Some("wgpu-attention cache"), size, empty))
@@ -150,10 +125,7 @@ impl Memory {
     pub fn bytes(&self, shape: &CacheShape) -> u64 {
         let pool = match &self.pool {
             Pool::Buffer(buffer) => buffer.size(),
-            Pool::Texture(_) => {
-                let rows = shape.texels().div_ceil(POOL_WIDTH.into());
-                rows * u64::from(POOL_WIDTH * TEXEL_BYTES)
-            }
+            Pool::Texture(_) => texture::bytes(shape.texels()),
         };
         let copies = self.copies.as_ref().map_or(0, wgpu::Buffer::size);
         pool + self.words.size() + self.uniform.size() + copies

@@ -29,7 +29,8 @@ pub(super) async fn device(
     };
     let descriptor = wgpu::DeviceDescriptor {
         label: Some("wgpu-attention"),
-        required_features: adapter.features() & wgpu::Features::SHADER_F16,
+        required_features: adapter.features()
+            & (wgpu::Features::SHADER_F16 | wgpu::Features::SUBGROUP),
         required_limits: adapter.limits(),
         ..Default::default()
     };

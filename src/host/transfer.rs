@@ -3,6 +3,7 @@
 use futures_intrusive::channel::shared::{OneshotReceiver, oneshot_channel};
 
 use super::Gpu;
+use super::spare::{Spare, Use};
 use crate::scope::{Later, Scope};
 use crate::{Buffers, Error, Extras, Operand, Problem, Scalar};
 
@@ -10,36 +11,61 @@ use crate::{Buffers, Error, Extras, Operand, Problem, Scalar};
 pub(super) struct Resident<'g> {
     gpu: &'g Gpu,
     scope: Later,
-    buffers: Vec<(Operand, wgpu::Buffer)>,
+    held: Vec<Held>,
 }
 
-/// A result on its way back: the staging buffer, and the word that it is mapped.
-struct Readback {
+struct Held {
     operand: Operand,
-    staging: wgpu::Buffer,
+    buffer: wgpu::Buffer,
+    /// Holds what an earlier call has left.
+    used: bool,
+    upload: Option<wgpu::Buffer>,
+}
+
+/// A buffer that the host will read or write next: the word that it is mapped.
+struct Mapping {
+    operand: Operand,
+    kind: Use,
+    buffer: wgpu::Buffer,
     mapped: OneshotReceiver<Result<(), wgpu::BufferAsyncError>>,
 }
 
 impl<'g> Resident<'g> {
     pub fn new(gpu: &'g Gpu) -> Self {
-        Resident { gpu, scope: Later::default(), buffers: Vec::new() }
+        Resident { gpu, scope: Later::default(), held: Vec::new() }
     }
 
     /// An operand of which the kernels use the first `size` bytes of `bytes`, whole words.
     pub fn input(&mut self, operand: Operand, bytes: &[u8], size: u64) -> Result<(), Error> {
         self.memory(operand, size)?;
         let bytes = &bytes[..bytes.len().min(size as usize)];
-        let (words, rest) = bytes.split_at(bytes.len() / 4 * 4);
-        if let (Some((_, buffer)), false) = (self.buffers.last(), bytes.is_empty()) {
-            let Gpu { device, queue, .. } = self.gpu;
-            self.scope.run(device, || {
-                queue.write_buffer(buffer, 0, words);
-                if let [a, b] = *rest {
-                    queue.write_buffer(buffer, words.len() as u64, &[a, b, 0, 0]);
-                }
-            })?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let upload = self.buffer(Use::Upload, size.next_multiple_of(4), "upload")?.0;
+        let mut view = upload
+            .get_mapped_range_mut(..)
+            .map_err(|error| Error::Device(format!("{operand}: {error}")))?;
+        view.slice(..bytes.len()).copy_from_slice(bytes);
+        // The other half of a last word.
+        let end = bytes.len().next_multiple_of(4);
+        view.slice(bytes.len()..end).copy_from_slice(&[0; 3][..end - bytes.len()]);
+        drop(view);
+        upload.unmap();
+        if let Some(held) = self.held.last_mut() {
+            held.upload = Some(upload);
         }
         Ok(())
+    }
+
+    /// One that an earlier call has left, and true, or a new one.
+    fn buffer(&mut self, kind: Use, size: u64, what: &str) -> Result<(wgpu::Buffer, bool), Error> {
+        if let Some(buffer) = self.gpu.spare.take(kind, size) {
+            return Ok((buffer, true));
+        }
+        let (device, label) = (&self.gpu.device, format!("wgpu-attention {what}"));
+        let buffer = self.scope.run(device, || Spare::make(device, kind, size, &label))?;
+        Ok((buffer, false))
     }
 
     /// Bias, mask and tables of a problem, as `on_device` has them.
@@ -65,21 +91,12 @@ impl<'g> Resident<'g> {
 
     /// An operand that the kernels write, or working memory. Zeros.
     pub fn memory(&mut self, operand: Operand, size: u64) -> Result<(), Error> {
-        let device = &self.gpu.device;
-        let most = device.limits().max_buffer_size;
+        let most = self.gpu.device.limits().max_buffer_size;
         if size > most {
             return Err(Error::Limit { what: operand.name(), need: size, got: most });
         }
-        let usage = wgpu::BufferUsages::STORAGE
-            | wgpu::BufferUsages::COPY_SRC
-            | wgpu::BufferUsages::COPY_DST;
-        let label = Some(format!("wgpu-attention {operand}"));
-        let buffer = self.scope.run(device, || {
-            let label = label.as_deref();
-            let mapped_at_creation = false;
-            device.create_buffer(&wgpu::BufferDescriptor { label, size, usage, mapped_at_creation })
-        })?;
-        self.buffers.push((operand, buffer));
+        let (buffer, used) = self.buffer(Use::Operand, size, operand.name())?;
+        self.held.push(Held { operand, buffer, used, upload: None });
         Ok(())
     }
 
@@ -87,62 +104,82 @@ impl<'g> Resident<'g> {
     pub async fn ready(&mut self) -> Result<Buffers<'_>, Error> {
         std::mem::take(&mut self.scope).outcome().await?;
         let all = Buffers::default();
-        Ok(self.buffers.iter().fold(all, |all, (operand, buffer)| all.with(*operand, buffer)))
+        Ok(self.held.iter().fold(all, |all, held| all.with(held.operand, &held.buffer)))
     }
 
     /// Submits what `record` records and hands every written operand's bytes to `store`.
     pub async fn run(
-        self,
+        mut self,
         record: impl FnOnce(&mut wgpu::CommandEncoder),
         mut store: impl FnMut(Operand, &[u8]),
     ) -> Result<(), Error> {
-        let Gpu { device, queue, .. } = self.gpu;
+        let Gpu { device, queue, spare, .. } = self.gpu;
+        let mut readbacks = Vec::new();
+        for at in 0..self.held.len() {
+            let (operand, size) = (self.held[at].operand, self.held[at].buffer.size());
+            if operand.is_written() && size > 0 {
+                readbacks.push((at, self.buffer(Use::Readback, size, "readback")?.0));
+            }
+        }
         let mut scope = self.scope;
-        let (readbacks, submission) = scope.run(device, || {
+        let held = self.held;
+        let (mappings, submission) = scope.run(device, || {
             let mut encoder = device.create_command_encoder(&Default::default());
+            for Held { operand, buffer, used, upload } in &held {
+                match upload {
+                    Some(upload) => {
+                        let size = upload.size().min(buffer.size());
+                        encoder.copy_buffer_to_buffer(upload, 0, buffer, 0, size);
+                    }
+                    // Between its rows an output is zero.
+                    None if *used && operand.is_written() => {
+                        encoder.clear_buffer(buffer, 0, None);
+                    }
+                    None => {}
+                }
+            }
             record(&mut encoder);
-            let written = self.buffers.iter().filter(|(o, b)| o.is_written() && b.size() > 0);
-            let staged: Vec<_> =
-                written.map(|(o, buffer)| (*o, stage(device, &mut encoder, buffer))).collect();
+            for (at, readback) in &readbacks {
+                let from = &held[*at].buffer;
+                encoder.copy_buffer_to_buffer(from, 0, readback, 0, from.size());
+            }
             let submission = queue.submit([encoder.finish()]);
-            (staged.into_iter().map(map).collect::<Vec<_>>(), submission)
+            let readbacks = readbacks.into_iter();
+            let readbacks =
+                readbacks.map(|(at, buffer)| map(held[at].operand, Use::Readback, buffer));
+            let uploads = held.iter().filter_map(|held| Some((held.operand, held.upload.clone()?)));
+            let uploads = uploads.map(|(operand, buffer)| map(operand, Use::Upload, buffer));
+            (readbacks.chain(uploads).collect::<Vec<_>>(), submission)
         })?;
         scope.outcome().await?;
         done(device, submission).await?;
-        for Readback { operand, staging, mapped } in readbacks {
+        for Mapping { operand, kind, buffer, mapped } in mappings {
             match mapped.receive().await {
                 Some(Ok(())) => {}
                 Some(Err(error)) => return Err(Error::DeviceLost(error.to_string())),
                 None => return Err(Error::DeviceLost("the device dropped a readback".into())),
             }
-            let view = staging.get_mapped_range(..);
-            store(operand, &view.map_err(|error| Error::Device(error.to_string()))?);
+            if kind == Use::Readback {
+                let view = buffer.get_mapped_range(..);
+                let view = view.map_err(|error| Error::Device(error.to_string()))?;
+                store(operand, &view);
+                drop(view);
+                buffer.unmap();
+            }
+            spare.give(kind, buffer);
         }
+        held.into_iter().for_each(|held| spare.give(Use::Operand, held.buffer));
         Ok(())
     }
 }
 
-fn stage(
-    device: &wgpu::Device,
-    encoder: &mut wgpu::CommandEncoder,
-    source: &wgpu::Buffer,
-) -> wgpu::Buffer {
-    let staging = device.create_buffer(&wgpu::BufferDescriptor {
-        label: Some("wgpu-attention readback"),
-        size: source.size(),
-        usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
-        mapped_at_creation: false,
-    });
-    encoder.copy_buffer_to_buffer(source, 0, &staging, 0, source.size());
-    staging
-}
-
-fn map((operand, staging): (Operand, wgpu::Buffer)) -> Readback {
+fn map(operand: Operand, kind: Use, buffer: wgpu::Buffer) -> Mapping {
+    let mode = if kind == Use::Upload { wgpu::MapMode::Write } else { wgpu::MapMode::Read };
     let (sender, mapped) = oneshot_channel();
-    staging.map_async(wgpu::MapMode::Read, .., move |result| {
+    buffer.map_async(mode, .., move |result| {
         let _ = sender.send(result); // Nobody waits any more: nothing to do.
     });
-    Readback { operand, staging, mapped }
+    Mapping { operand, kind, buffer, mapped }
 }
 
 /// Waits for the work. A mapping is only reported while someone polls: here a thread, so that no

@@ -57,6 +57,17 @@ impl Blocks {
                 let end = looped(rows, lanes + looped(out.div_ceil(8), chunk));
                 (1 + tile, search(problem) + 1 + looped(rows, looped(n(quads), 0)) + end)
             }
+            Kernel::Broadcast => {
+                // Loops over arrays of registers are unrolled by all Mesa with a limit.
+                let unrolled = |trips: u64| if trips > 32 { looped(trips, 0) } else { 0 };
+                let (keys, quads, out) = (n(keys), n(quads), n(self.out_quads));
+                let dots = looped(keys, unrolled(quads));
+                let mix = looped(keys / 2, unrolled(out));
+                // Each tile is looked at once more.
+                let sight = if problem.has_mask() { looped(2, 0) } else { 0 };
+                let rows = unrolled(quads) + unrolled(out);
+                (1 + sight + dots + unrolled(out) + mix, search(problem) + 1 + rows)
+            }
             Kernel::Scores => {
                 let load =
                     share(4 * self.threads_q * self.dim_quads) + share(keys * self.dim_quads);

@@ -75,6 +75,17 @@ impl Parts<'_> {
         self.slots.extend(bound.map(own));
     }
 
+    /// Q and O where they are, K and V where `pack` has put them.
+    pub fn packed_tensors(&mut self) {
+        if self.problem.is_arena() {
+            self.files.push(shader!("arena"));
+        }
+        self.queries(self.problem.is_quads() && !self.problem.is_arena());
+        self.pool_read();
+        self.files.push(shader!("keys_in_pack"));
+        self.slots.push(if self.problem.is_arena() { Slot::Arena } else { Slot::Q });
+    }
+
     /// The type of Q and O, and access to them.
     pub fn queries(&mut self, in_quads: bool) {
         let (element, native) = (self.problem.element_of(Operand::Q), self.native);
@@ -241,6 +252,10 @@ impl Parts<'_> {
             true => shader!("alibi_tables"),
             false => shader!("alibi_none"),
         });
+        self.files.push(match self.problem.softcap_value() > 0.0 {
+            true => shader!("softcap_tanh"),
+            false => shader!("softcap_none"),
+        });
         self.files.push(shader!("score"));
     }
 
@@ -280,7 +295,7 @@ impl Parts<'_> {
         match variant.method {
             // `softmax` has already written the LSE.
             Method::Staged => self.file(shader!("output_mixed"), slot),
-            Method::Flash | Method::Decode => {
+            Method::Flash | Method::Broadcast | Method::Decode => {
                 self.tables(&[Operand::Sinks]);
                 self.sinks();
                 self.lse();

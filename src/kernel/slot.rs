@@ -1,7 +1,7 @@
 //! What kernels bind.
 
 use crate::Operand;
-use crate::cache::POOL_FORMAT;
+use crate::texture;
 
 /// What a kernel binds, by its number in group 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -100,6 +100,6 @@ impl Slot {
 }
 
 fn pool_texture(access: wgpu::StorageTextureAccess) -> wgpu::BindingType {
-    let (format, view_dimension) = (POOL_FORMAT, wgpu::TextureViewDimension::D2);
+    let (format, view_dimension) = (texture::FORMAT, wgpu::TextureViewDimension::D2);
     wgpu::BindingType::StorageTexture { access, format, view_dimension }
 }

@@ -43,6 +43,11 @@ const TABLE: [(u32, u32, Tile); 9] = [
     (u32::MAX, u32::MAX, Tile { queries: 4, keys: 4 }),
 ];
 
+/// (most quads of Q and O that a lane of `broadcast` keeps for its rows, floating-point operations of a
+/// call from which their compile time is worth it on Mesa 22): about 0.3, 0.8 and 2.2 s. Each step
+/// repays its compile time within about 100 calls.
+const LANES_TABLE: [(u32, u64); 3] = [(32, 0), (64, 400_000_000), (128, 4_000_000_000)];
+
 /// Value quads that one thread of `values` sums for each of its rows.
 const VALUES_OUT_QUADS: u32 = 2;
 /// The stages' tile: small enough for every device with WebGPU's default limits.
@@ -69,18 +74,23 @@ pub(crate) struct Blocks {
     pub column_tiles: u32,
     /// The fused kernel tests each tile for what mask and bias leave of it.
     pub tested: bool,
-    /// Rows of `decode`, each in every thread; 0 for the others, with fragments of 4 x 4.
+    /// Whole rows of a thread of `decode` or `broadcast`; 0 for the others, with fragments of 4 x 4.
     pub lane_rows: u32,
+    /// Threads of `broadcast`, each with rows of its own; 0 for the others.
+    pub lanes: u32,
 }
 
 impl Blocks {
     pub fn tile(&self) -> Tile {
-        let queries = if self.lane_rows > 0 { self.lane_rows } else { 4 * self.threads_q };
+        let queries = match self.lane_rows {
+            0 => 4 * self.threads_q,
+            rows => rows * self.lanes.max(1),
+        };
         Tile { queries, keys: 4 * self.threads_k }
     }
 
     pub fn threads(&self) -> u32 {
-        self.threads_q * self.threads_k
+        if self.lanes > 0 { self.lanes } else { self.threads_q * self.threads_k }
     }
 
     pub fn column_quads(&self) -> u32 {
@@ -133,6 +143,7 @@ impl Blocks {
             column_tiles,
             tested,
             lane_rows: 0,
+            lanes: 0,
         };
         let bytes = blocks.scores_bytes().max(blocks.values_bytes());
         check_workgroup(blocks.threads(), bytes, limits)?;
@@ -178,8 +189,58 @@ impl Blocks {
             column_tiles: 1,
             tested: false,
             lane_rows: rows.max(1),
+            lanes: 0,
         };
         check_workgroup(blocks.threads(), blocks.decode_bytes(), limits)?;
+        Ok(blocks)
+    }
+
+    /// Rows and keys of `broadcast`: the caller's, or as many rows a lane as are worth compiling.
+    pub fn broadcast(
+        problem: &Problem,
+        choice: Option<Tile>,
+        lanes: u32,
+        compile_cost: u64,
+        limits: &wgpu::Limits,
+    ) -> Result<Blocks, Error> {
+        let shape = problem.shape;
+        let quads = [shape.head_dim, shape.value_dim].map(|dim| dim.div_ceil(4));
+        let lane_quads = quads[0] + quads[1];
+        let rows = match choice {
+            Some(tile) => tile.queries / lanes,
+            None => {
+                let fits = |rows: u32| {
+                    let work = LANES_TABLE.iter().find(|row| rows * lane_quads <= row.0);
+                    let worth = work.is_some_and(|row| problem.work() >= compile_cost * row.1);
+                    worth && rows * lanes <= problem.riding_rows()
+                };
+                [4, 2].into_iter().find(|&rows| fits(rows)).unwrap_or(1)
+            }
+        };
+        // Where each key is in a page of its own, every lane looks for one.
+        let paged = problem.cache().is_some_and(|cache| cache.paging.is_some());
+        let keys = choice.map_or(if paged { lanes.min(16) } else { 16 }, |tile| tile.keys);
+        let tile = Tile { queries: rows * lanes, keys };
+        tile.validate()?;
+        let good = choice.is_none_or(|choice| choice == tile) && [1, 2, 4].contains(&rows);
+        if !good || keys > 16 || (paged && keys > lanes) {
+            let need =
+                "1, 2 or 4 queries a lane, 4 to 16 keys; of a paged cache at most a key a lane";
+            let got = u128::from(choice.map_or(keys, |tile| tile.queries));
+            return Err(Error::Size { what: "tile of broadcast", need, got });
+        }
+        let blocks = Blocks {
+            threads_q: 1,
+            threads_k: keys / 4,
+            dim_quads: 1,
+            key_chunk: 1,
+            out_quads: quads[1],
+            column_tiles: 1,
+            tested: false,
+            lane_rows: rows,
+            lanes,
+        };
+        check_workgroup(blocks.threads(), 0, limits)?;
         Ok(blocks)
     }
 
@@ -197,6 +258,7 @@ impl Blocks {
             column_tiles: 1,
             tested: problem.has_bias() || problem.has_mask(),
             lane_rows: 0,
+            lanes: 0,
         };
         if out_quads > MOST_OUT_QUADS {
             let most = 4 * threads_k * MOST_OUT_QUADS;

@@ -166,6 +166,23 @@ impl Problem {
         self.shape.q_len * self.row_group()
     }
 
+    /// Texels that the rows of K and V take as f32.
+    pub(crate) fn packed_texels(&self) -> u64 {
+        let super::Shape { batch, kv_heads, kv_len, head_dim, value_dim, .. } = self.shape;
+        let quads = u64::from(head_dim.div_ceil(4)) + u64::from(value_dim.div_ceil(4));
+        (u64::from(batch) * u64::from(kv_heads) * u64::from(kv_len)).saturating_mul(quads)
+    }
+
+    /// Floating-point operations of a call with all its tokens, half of them if causal.
+    pub(crate) fn work(&self) -> u64 {
+        let super::Shape { batch, q_heads, q_len, kv_len, head_dim, value_dim, .. } = self.shape;
+        let scores =
+            u128::from(batch) * u128::from(q_heads) * u128::from(q_len) * u128::from(kv_len);
+        let seen = if self.band.is_open() { scores } else { scores / 2 };
+        let work = 2 * seen * (u128::from(head_dim) + u128::from(value_dim));
+        work.min(u64::MAX.into()) as u64
+    }
+
     /// The scale as f32, for kernels.
     pub(crate) fn scale_value(&self) -> f32 {
         self.scale.unwrap_or(self.scale_f64() as f32)
@@ -196,6 +213,11 @@ impl Problem {
     /// True if the shift is each sequence's own: its keys - its queries.
     pub(crate) fn has_relative_shift(&self) -> bool {
         self.align == Some(Align::BottomRight) && self.has_lengths()
+    }
+
+    /// True if some query may not see a key that another query beside it sees.
+    pub(crate) fn hides_keys(&self) -> bool {
+        !self.band.is_open() || self.has_mask() || self.has_bias()
     }
 
     /// (low, high, shift): query i stands at key i + shift and sees the keys i + low ..= i + high.

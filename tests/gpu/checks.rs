@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use wgpu_attention::{
-    Attention, Choice, Error, Gpu, Inputs, LoopLimit, Method, Options, Output, Problem, cpu,
+    Attention, Choice, Error, Gpu, Inputs, LoopLimit, Method, Options, Output, Problem, Tile, cpu,
 };
 
 pub use crate::answers::{Checked, EVERYTHING, FLASH, LSE, STAGED, Wants, answer};
@@ -53,6 +53,12 @@ pub fn table() -> &'static [Checked] {
 
 /// The fused kernel of few rows.
 pub const DECODE: Choice = Choice::method(Method::Decode);
+
+/// The kernel of subgroups, with so many rows a lane.
+pub fn broadcast(rows: u32, keys: u32) -> Choice {
+    let lanes = gpu().device().adapter_info().subgroup_max_size;
+    Choice::method(Method::Broadcast).with_tile(Tile { queries: rows * lanes, keys })
+}
 
 /// No output but O.
 pub const NOTHING: Wants = |problem| problem;

@@ -8,7 +8,8 @@ use wgpu_attention::{
 
 use crate::cases::{self, Case};
 use crate::checks::{
-    Checked, DECODE, EVERYTHING, FLASH, LSE, NOTHING, Run, STAGED, Wants, limited, split_gpu, table,
+    self, Checked, DECODE, EVERYTHING, FLASH, LSE, NOTHING, Run, STAGED, Wants, limited, split_gpu,
+    table,
 };
 use crate::support::{Data, default_limits_gpu, device, gpu, max_error, normal};
 
@@ -17,6 +18,26 @@ fn fused() {
     for (name, choice) in [("fused", FLASH), ("decode", DECODE)] {
         let run = Run { name, gpu: gpu(), choice, wants: LSE };
         assert_eq!(run.check(table()), [table().len(), 0]);
+    }
+}
+
+/// One row a lane, from a texture, on every case; more rows, which take long to compile, and other
+/// tiles on some.
+#[test]
+fn broadcast() {
+    fn run(name: &str, choice: Choice) -> Run<'_> {
+        Run { name, gpu: gpu(), choice, wants: LSE }
+    }
+    let one = checks::broadcast(1, 8).with_keys_in_texture(true);
+    assert_eq!(run("broadcast", one).check(table()), [table().len(), 0]);
+    let some = || table().iter().filter(|checked| some_of_all(&checked.case.name));
+    for rows in [1, 2, 4] {
+        for (place, keys, yes) in [("a texture", 16, true), ("buffers", 4, false)] {
+            let name = &format!("broadcast, {rows} rows a lane, {place}");
+            let choice = checks::broadcast(rows, keys).with_keys_in_texture(yes);
+            let [ran, _] = run(name, choice).check(some());
+            assert!(ran > 5);
+        }
     }
 }
 
@@ -38,8 +59,8 @@ fn default_limits() {
     }
 }
 
-#[test]
-fn explicit_tiles() {
+/// Cases that between them have every operand and every way to hide keys.
+fn some_of_all(name: &str) -> bool {
     let names = [
         "token-major",
         "gaps in O and LSE",
@@ -47,12 +68,16 @@ fn explicit_tiles() {
         "packed, everything",
         "lens, bias, mask, band",
     ];
-    let some = |name: &str| names.contains(&name) || name.starts_with("129 x 33");
+    names.contains(&name) || name.starts_with("129 x 33")
+}
+
+#[test]
+fn explicit_tiles() {
     for (queries, keys) in [(4, 16), (8, 64), (16, 64), (32, 32), (64, 32)] {
         let choice = Choice::tile(Tile { queries, keys });
         let name = &format!("fused, tile {queries} x {keys}");
         let run = Run { name, gpu: gpu(), choice, wants: LSE };
-        let [ran, _] = run.check(table().iter().filter(|checked| some(&checked.case.name)));
+        let [ran, _] = run.check(table().iter().filter(|c| some_of_all(&c.case.name)));
         assert!(ran > 5 || gpu().device().limits().max_compute_invocations_per_workgroup < 128);
     }
 }
@@ -189,7 +214,14 @@ fn gaps_stay_zero() {
         .iter()
         .fold(EVERYTHING(Problem::new(shape)), |problem, row| problem.layout(row.0, row.1));
     let data = Data::new(&problem, 1);
-    let output = gpu().attention(&problem, data.inputs()).expect("a good call");
+    let gpu = gpu().clone();
+    // Leaves a buffer of the size of O for the next call, with numbers all over it.
+    let dense = u32::try_from(problem.elements(Operand::O)).expect("few");
+    let ones = vec![1.0; dense as usize];
+    let dense = Problem::new(Shape::self_attention(1, 1, dense, 1).kv_len(1));
+    let full = gpu.attention(&dense, Inputs::new(&ones, &ones[..1], &ones[..1]));
+    assert_eq!(full.expect("a good call").o, ones);
+    let output = gpu.attention(&problem, data.inputs()).expect("a good call");
     let parts = [Some(output.o), output.lse, output.scores, output.weights];
     for ((operand, at, inner), part) in layouts.into_iter().zip(parts) {
         let part = part.expect("wanted");

@@ -62,6 +62,7 @@ pub fn extras() -> Vec<(Problem, Choice)> {
         base(64).packed(3).alibi().sinks().align(Align::TopLeft).mask_shape(&[40, 3000]),
         lens(base(5)).alibi().sinks().align(Align::TopLeft).mask_shape(&[40, 1]),
         base(64).sinks(),
+        base(64).softcap(5.0),
         in_arena(lens(base(64)).sinks()),
     ];
     for queries in types {
@@ -82,6 +83,23 @@ pub fn extras() -> Vec<(Problem, Choice)> {
         fused.into_iter().chain([(staged, Choice::method(Method::Staged))])
     };
     all.into_iter().flat_map(with).collect()
+}
+
+/// Problems of `broadcast` on subgroups of eight lanes, K and V copied into a texture or not.
+pub fn broadcasts() -> Vec<(Problem, Choice)> {
+    let plain = problems().into_iter().filter(|(_, choice)| choice.method == Some(Method::Decode));
+    let cached = caches().into_iter().map(|(_, _, problem)| problem);
+    let cached = cached.filter(|problem| !problem.outputs().weights);
+    let tiles = [(8, 8), (16, 8), (32, 4)].map(|(queries, keys)| Tile { queries, keys });
+    let all = plain.map(|(problem, _)| problem).chain(cached);
+    let with = |problem: Problem| {
+        let choices = tiles.into_iter().flat_map(|tile| {
+            let choice = Choice::method(Method::Broadcast).with_tile(tile);
+            [true, false].map(|yes| choice.with_keys_in_texture(yes))
+        });
+        choices.map(move |choice| (problem.clone(), choice)).collect::<Vec<_>>()
+    };
+    all.flat_map(with).collect()
 }
 
 /// Operands in one buffer, far enough apart.

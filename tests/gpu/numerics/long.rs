@@ -3,7 +3,7 @@
 
 use wgpu_attention::{Attention, Error, LoopLimit, Method, Options, Output, Problem, Shape, cpu};
 
-use crate::checks::{EVERYTHING, FLASH, LSE, STAGED};
+use crate::checks::{EVERYTHING, FLASH, LSE, STAGED, broadcast};
 use crate::support::{Data, default_limits_gpu, gpu, max_error};
 
 const KEYS: u32 = 200_003;
@@ -36,6 +36,13 @@ fn two_hundred_thousand_packed_keys() {
     all_keys_count(&problem, &data);
 }
 
+/// Heads of 64: loops over their quads are long enough to matter if they are not unrolled.
+#[test]
+fn two_hundred_thousand_keys_of_64() {
+    let problem = Problem::new(Shape::self_attention(1, 1, 17, 64).kv_len(KEYS));
+    all_keys_count(&problem, &Data::new(&problem, 7));
+}
+
 fn all_keys_count(problem: &Problem, data: &Data) {
     let want = cpu::attention(&LSE(problem.clone()), data.inputs()).expect("a good call");
     let errors = |got: &Output| {
@@ -45,7 +52,12 @@ fn all_keys_count(problem: &Problem, data: &Data) {
     let unlimited = Options::default().loop_limit(LoopLimit::Unlimited);
     let unlimited = gpu().clone().with_attention(Attention::with(gpu().device(), unlimited));
     let info = gpu().device().adapter_info();
-    for (name, choice, wants) in [("fused", FLASH, LSE), ("staged", STAGED, EVERYTHING)] {
+    for (name, choice, wants) in [
+        ("fused", FLASH, LSE),
+        ("broadcast", broadcast(1, 8), LSE),
+        ("broadcast, two rows", broadcast(2, 4), LSE),
+        ("staged", STAGED, EVERYTHING),
+    ] {
         let wanted = wants(problem.clone());
         let got = gpu().attention_with(&wanted, data.inputs(), choice).expect(name);
         let (o, lse) = errors(&got);

@@ -1,0 +1,5 @@
+// No softcap.
+
+fn softcapped(s: f32) -> f32 {
+    return s;
+}
