@@ -147,6 +147,7 @@ def main():
     global np, torch, onnxruntime
     threads = int(sys.argv[1])
     np = optional("numpy")
+    # Without numpy nothing could be checked.
     torch = np and optional("torch")
     onnxruntime = np and optional("onnxruntime")
     print(f"note Python {sys.version.split()[0]}, {threads} threads")
