@@ -37,7 +37,7 @@ fn overhead(criterion: &mut Criterion) {
         let buffers = Buffers::new(&q, &k, &v, &o).with(Operand::Lse, &lse);
         let buffers = buffers.with(Operand::Scratch, &scratch);
         let bound = plan.bind(buffers).expect("bound");
-        let by_hand = ByHand::new(&gpu, &plan);
+        let by_hand = ByHand::new(gpu.device(), &plan);
         let ours = |pass: &mut wgpu::ComputePass<'_>| bound.encode(pass);
         let theirs = |pass: &mut wgpu::ComputePass<'_>| by_hand.encode(pass);
         let ratio = interleaved(|| record(&gpu, ours), || record(&gpu, theirs));

@@ -1,7 +1,7 @@
 //! The dispatches of a plan as a program would record them without this library: the same modules,
 //! bindings and grids, in a loop over three wgpu calls.
 
-use wgpu_attention::{Gpu, Plan};
+use wgpu_attention::{Dispatch, Plan, wgpu};
 
 pub struct ByHand {
     dispatches: Vec<(wgpu::ComputePipeline, wgpu::BindGroup, [u32; 3])>,
@@ -9,8 +9,7 @@ pub struct ByHand {
 
 impl ByHand {
     /// Of a plan that binds buffers only. They are all the same zeros: nothing is computed.
-    pub fn new(gpu: &Gpu, plan: &Plan) -> ByHand {
-        let device = gpu.device();
+    pub fn new(device: &wgpu::Device, plan: &Plan) -> ByHand {
         let buffer = |usage| {
             device.create_buffer(&wgpu::BufferDescriptor {
                 label: None,
@@ -20,7 +19,7 @@ impl ByHand {
             })
         };
         let uniform = buffer(wgpu::BufferUsages::UNIFORM);
-        let dispatch = |d: wgpu_attention::Dispatch| {
+        let dispatch = |d: Dispatch| {
             let source = wgpu::ShaderSource::Wgsl(d.wgsl.into());
             let module =
                 device.create_shader_module(wgpu::ShaderModuleDescriptor { label: None, source });

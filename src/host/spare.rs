@@ -71,3 +71,43 @@ impl Spare {
         self.buffers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Gpu, Inputs, Problem, Shape};
+
+    /// No GPU: nothing is computed, but buffers are made, mapped and kept.
+    #[test]
+    fn a_second_call_makes_no_buffers() {
+        let (device, queue) = wgpu::Device::noop(&Default::default());
+        let gpu = Gpu::from_device(device, queue);
+        let problem = Problem::new(Shape::self_attention(1, 2, 5, 4)).lse();
+        let x = [1.0; 40];
+        let kept = || {
+            gpu.attention(&problem, Inputs::new(&x, &x, &x)).expect("a good call");
+            gpu.spare.lock().clone()
+        };
+        let first = kept();
+        let of = |kind: Use| first.iter().filter(|kept| kept.0 == kind).count();
+        assert_eq!([Use::Upload, Use::Readback].map(of), [3, 2]);
+        let second = kept();
+        assert_eq!(second.len(), first.len());
+        assert!(second.iter().all(|kept| first.contains(kept)));
+        gpu.trim();
+        assert!(gpu.spare.lock().is_empty());
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded() {
+        let (device, _queue) = wgpu::Device::noop(&Default::default());
+        let spare = Spare::default();
+        let give = |size| spare.give(Use::Operand, Spare::make(&device, Use::Operand, size, "x"));
+        (0..2 * MOST_BUFFERS).for_each(|_| give(16));
+        assert_eq!(spare.lock().len(), MOST_BUFFERS);
+        give(MOST_BYTES - 32);
+        assert_eq!(spare.lock().len(), 3);
+        give(16);
+        assert_eq!(spare.lock().len(), 3);
+    }
+}
