@@ -103,11 +103,13 @@ fn broadcast(
             // P = exp(S - m'), l = exp(m - m') l + rowsum P
             let alpha = exp(m - next);
             m = next;
-            l *= alpha;
+            // a tile's sum by itself: adding each to l would lose digits of long rows
+            var sum = RowFloat(0.0);
             for (var u = 0u; u < TILE_KEYS; u++) {
                 s[u] = weights(s[u], m);
-                l += s[u];
+                sum += s[u];
             }
+            l = l * alpha + sum;
 
             // O = exp(m - m') O + P V
             for (var c = 0u; c < VALUE_QUADS; c++) {

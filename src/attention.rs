@@ -20,7 +20,8 @@ pub enum Method {
     Staged,
     /// One kernel, `flash`, with an online softmax; memory grows with q_len, not q_len * kv_len.
     Flash,
-    /// One kernel, `broadcast`: lanes of a subgroup hold rows, and hand each other keys and values.
+    /// One kernel, `broadcast`, for software adapters: each lane of a subgroup holds query rows, and
+    /// lanes hand each other keys and values. No workgroup memory. Needs `Features::SUBGROUP`.
     Broadcast,
     /// One kernel, `decode`, for few query rows: threads sweep keys of their own, with an online
     /// softmax, and merge at the end.
@@ -175,8 +176,10 @@ impl Attention {
     /// As [`Attention::plan`], with method and tile by hand.
     ///
     /// # Errors
-    /// As [`Attention::plan`]; [`Error::Unexpected`] for scores or weights wanted of the fused
-    /// kernel, which never forms them.
+    /// As [`Attention::plan`]; [`Error::Unexpected`] for scores or weights wanted of a fused kernel,
+    /// which never forms them; [`Error::Size`] for a tile that the method does not have, and
+    /// [`Error::Limit`] for [`Method::Broadcast`] on a device without `Features::SUBGROUP` or with
+    /// subgroups of several sizes.
     pub fn plan_with(&self, problem: &Problem, choice: Choice) -> Result<Plan, Error> {
         Plan::new(self, problem, choice, &mut scope::Now)
     }

@@ -19,6 +19,8 @@ const ROW_THREADS: u32 = 64;
 pub(crate) const FEW_ROWS: u32 = 16;
 const FEW_ROWS_SPLIT: u32 = 256;
 const LANES_SPLIT: u32 = 512;
+/// Keys that one lane sums in a row: more would cost digits.
+const SERIAL_SPLIT: u32 = 1 << 14;
 /// Partial results kept at a time; longer work is done in several rounds.
 const PARTIAL_BYTES: u64 = 64 << 20;
 /// Multiply-adds of one dispatch: a fraction of a second on a device of 1 TFLOP/s.
@@ -104,6 +106,9 @@ impl Plan {
             let few = if method == Method::Decode { LANES_SPLIT } else { FEW_ROWS_SPLIT };
             split_keys = split_keys.min(few.next_multiple_of(blocks.tile().keys));
         }
+        if method == Method::Broadcast {
+            split_keys = split_keys.min(SERIAL_SPLIT);
+        }
         let splits = kv_len.div_ceil(split_keys).max(1);
         let outputs = problem.outputs();
         let weights_in = if outputs.weights { Operand::Weights } else { Operand::Scratch };
@@ -145,7 +150,8 @@ impl Plan {
         if partial == 0 { matrix } else { matrix.next_multiple_of(SCRATCH_ALIGNMENT) + partial }
     }
 
-    /// Bytes of GPU memory that a [`Bound`](crate::Bound) of this plan holds itself.
+    /// Bytes of GPU memory that a [`Bound`](crate::Bound) of this plan holds itself: uniforms, and the
+    /// texture of `broadcast`.
     pub fn owned_bytes(&self) -> u64 {
         crate::bind::owned_bytes(&self.inner)
     }

@@ -5,7 +5,8 @@ use crate::{Error, Problem};
 /// Query and key tokens that one workgroup of the fused kernel handles at a time.
 ///
 /// A thread computes a fragment of 4 queries x 4 keys, so both are multiples of 4 and the
-/// workgroup has `queries * keys / 16` invocations.
+/// workgroup has `queries * keys / 16` invocations. `broadcast` has a workgroup of one subgroup, each
+/// lane with 1, 2 or 4 of the queries, and 4 to 16 keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Tile {
     /// Query tokens, a multiple of 4.
