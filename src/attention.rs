@@ -6,9 +6,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::kernel::Module;
+use crate::plan::FEW_ROWS;
 use crate::{Error, Plan, Problem, Tile, scope, texture};
 pub(crate) use pipeline::Pipeline;
 
+/// Query rows up to which `decode` beats `broadcast` with the keys in a texture already.
+const FEW_ROWS_OF_TEXTURE: u32 = 4;
 /// Mesa keeps rows in registers only if loops over their quads have at most 32 trips.
 const MOST_UNROLLED_DIM: u32 = 4 * 32;
 
@@ -244,11 +247,13 @@ impl Attention {
     /// workgroup memory is not, those without workgroup memory.
     pub(crate) fn fused(&self, problem: &Problem) -> Method {
         let in_texture = problem.cache().map(|cache| cache.in_texture(self));
+        // Copying keys into a texture first takes as long as some rows more.
+        let few = if in_texture == Some(true) { FEW_ROWS_OF_TEXTURE } else { FEW_ROWS };
         let pack = || texture::check(problem.packed_texels(), self.limits()).is_ok();
         let small = problem.shape.head_dim.max(problem.shape.value_dim) <= MOST_UNROLLED_DIM;
         if !self.prefers_textures() {
             Method::Flash
-        } else if problem.riding_rows() <= crate::plan::FEW_ROWS {
+        } else if problem.riding_rows() <= few {
             Method::Decode
         } else if small && self.shared.subgroup.is_some() && in_texture.unwrap_or_else(pack) {
             Method::Broadcast

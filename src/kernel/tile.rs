@@ -210,9 +210,13 @@ impl Blocks {
         let rows = match choice {
             Some(tile) => tile.queries / lanes,
             None => {
+                // Attention over a cache is called again for each new token.
+                let calls = if problem.cache().is_some() { 10 } else { 1 };
                 let fits = |rows: u32| {
                     let work = LANES_TABLE.iter().find(|row| rows * lane_quads <= row.0);
-                    let worth = work.is_some_and(|row| problem.work() >= compile_cost * row.1);
+                    let worth = work.is_some_and(|row| {
+                        problem.work().saturating_mul(calls) >= compile_cost * row.1
+                    });
                     worth && rows * lanes <= problem.riding_rows()
                 };
                 [4, 2].into_iter().find(|&rows| fits(rows)).unwrap_or(1)
