@@ -52,6 +52,7 @@ fn broadcast(
     var m = RowFloat(LOWEST);
     var l = RowFloat(0.0);
 
+    var any_wild = false;
     var first = span.x;
     if (first < span.y) {
         loop {
@@ -123,8 +124,11 @@ fn broadcast(
                 var v1: array<vec4<f32>, VALUE_PARTS>;
                 for (var part = 0u; part < VALUE_PARTS; part++) {
                     let quad = min(part * SUBGROUP_SIZE + lane, VALUE_QUADS - 1u);
-                    v0[part] = if_held(raw_v(row0, quad), t <= last);
-                    v1[part] = if_held(raw_v(row1, quad), t + 1u <= last);
+                    let x0 = raw_v(row0, quad);
+                    let x1 = raw_v(row1, quad);
+                    any_wild = any_wild || is_wild(x0) || is_wild(x1);
+                    v0[part] = tame(x0, t <= last);
+                    v1[part] = tame(x1, t + 1u <= last);
                 }
                 var p0 = RowFloat(0.0);
                 var p1 = RowFloat(0.0);
@@ -135,8 +139,8 @@ fn broadcast(
                 p0 *= v_scale(row0);
                 p1 *= v_scale(row1);
                 for (var c = 0u; c < VALUE_QUADS; c++) {
-                    o[c] += weighed(p0, subgroupShuffle(v0[c / SUBGROUP_SIZE], c % SUBGROUP_SIZE))
-                        + weighed(p1, subgroupShuffle(v1[c / SUBGROUP_SIZE], c % SUBGROUP_SIZE));
+                    o[c] += outer(p0, subgroupShuffle(v0[c / SUBGROUP_SIZE], c % SUBGROUP_SIZE))
+                        + outer(p1, subgroupShuffle(v1[c / SUBGROUP_SIZE], c % SUBGROUP_SIZE));
                 }
                 continuing {
                     t += 2u;
@@ -150,6 +154,29 @@ fn broadcast(
         }
     }
 
+    // O + what is not finite, where it is seen
+    if (HIDES_KEYS && subgroupAny(any_wild)) {
+        var key = span.x;
+        loop {
+            let seen = lane_sight(here, rows, key, span.y) & RowBits(1u);
+            let score = lane_scores(here, rows, key, seen, RowFloat(0.0));
+            let p = select(RowFloat(0.0), RowFloat(1.0), score > RowFloat(LOWEST));
+            let row = tile_v_row(tile_rows(all_rows, key, span.y - 1u, lane), 0u);
+            var v: array<vec4<f32>, VALUE_PARTS>;
+            for (var part = 0u; part < VALUE_PARTS; part++) {
+                let quad = min(part * SUBGROUP_SIZE + lane, VALUE_QUADS - 1u);
+                v[part] = wild_part(raw_v(row, quad));
+            }
+            for (var c = 0u; c < VALUE_QUADS; c++) {
+                let x = subgroupShuffle(v[c / SUBGROUP_SIZE], c % SUBGROUP_SIZE);
+                o[c] += outer_seen(p, x);
+            }
+            continuing {
+                key += 1u;
+                break if key >= span.y;
+            }
+        }
+    }
     for (var c = 0u; c < VALUE_QUADS; c++) {
         put_rows(here, LANE_ROWS * lane, c, o[c], m, l);
     }

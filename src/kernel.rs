@@ -201,8 +201,8 @@ impl Kernel {
                 parts.output(variant);
                 parts.files.extend([shader!("key_score"), shader!("row_sight")]);
                 parts.files.push(match problem.hides_keys() {
-                    true => shader!("weighed_seen"),
-                    false => shader!("weighed_all"),
+                    true => shader!("tame_finite"),
+                    false => shader!("tame_all"),
                 });
                 parts.files.push(match blocks.lane_rows {
                     1 => shader!("lane_rows_1"),

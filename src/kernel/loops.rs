@@ -66,7 +66,9 @@ impl Blocks {
                 // Each tile is looked at once more.
                 let sight = if problem.has_mask() { looped(2, 0) } else { 0 };
                 let rows = unrolled(quads) + unrolled(out);
-                (1 + sight + dots + unrolled(out) + mix, search(problem) + 1 + rows)
+                // And values that are not finite are added at the end.
+                let wild = if problem.hides_keys() { looped(keys, unrolled(out)) } else { 0 };
+                (1 + sight + dots + unrolled(out) + mix + wild, search(problem) + 1 + rows)
             }
             Kernel::Scores => {
                 let load =

@@ -32,12 +32,13 @@ pub fn each(problem: &Problem, inputs: Inputs<'_>, mut check: impl FnMut(&str, &
     check("cpu, twin", &cpu::flash(&with_lse, inputs, TILE, Some(64)).expect("twin"));
     let kernels = [
         ("fused", gpu(), FLASH, &with_lse),
+        ("broadcast", gpu(), broadcast(1, 8), &with_lse),
         ("staged", gpu(), STAGED, &with_all),
         ("fused, split", split_gpu(), Choice::tile(TILE), &with_lse),
         ("staged, split", split_gpu(), STAGED, &with_all),
     ];
     let splits = problem.shape().kv_len > 64;
-    for (name, gpu, choice, problem) in kernels.into_iter().take(if splits { 4 } else { 2 }) {
+    for (name, gpu, choice, problem) in kernels.into_iter().take(if splits { 5 } else { 3 }) {
         let plan = gpu.planner().plan_with(problem, choice).expect(name);
         let split = plan.describe().split_keys.is_some();
         assert!(split || !name.ends_with("split"), "{name}: {problem:?}");

@@ -71,8 +71,9 @@ fn all_keys_count(problem: &Problem, data: &Data) {
             let plan = gpu.planner().plan_with(&wanted, choice).expect(name);
             plan.describe().split_keys
         };
-        if split(gpu()) == split(&unlimited) {
-            println!("{name}, loops unlimited: skipped, the same plan on {}", info.driver_info);
+        // `broadcast` splits long rows for their digits too.
+        if split(gpu()).is_none() || split(&unlimited).is_some() {
+            println!("{name}, loops unlimited: skipped on {}", info.driver_info);
             continue;
         }
         let got = unlimited.attention_with(&wanted, data.inputs(), choice).expect(name);
