@@ -1,8 +1,8 @@
-//! How time grows with the number of tokens: the CPU reference, staged, fused; all keys or causal;
-//! heads of 64 and 128; f32 and f16. Each checks its answer before it is timed.
+//! How time grows with the number of tokens: the CPU reference, staged, fused; all keys, causal, or
+//! the last 256; heads of 64 and 128; f32 and f16. Each checks its answer before it is timed.
 //!
-//! The rate is in multiply-adds counted as two operations, 4 heads tokens^2 head_dim a call, half of
-//! it if causal. A line before each measurement gives the rate of the best of five calls as a share of
+//! The rate is in multiply-adds counted as two operations, 4 heads head_dim a call and score that is
+//! not hidden. A line before each measurement gives the rate of the best of five calls as a share of
 //! the adapter's own ceiling for multiply-adds, and how long the first call took: planning, compiling
 //! (or finding in the driver's cache) and running. On the GPU a call is recording, submitting and
 //! waiting, with the operands already there.
@@ -20,10 +20,14 @@ use criterion::{
 };
 use multiply_adds::Ceiling;
 use resident::{Operands, Resident};
-use wgpu_attention::{Align, Choice, Element, Gpu, Group, Method, Operand, Problem, Shape, cpu};
+use wgpu_attention::{
+    Align, Band, Choice, Element, Gpu, Group, Method, Operand, Problem, Shape, cpu,
+};
 
 const HEADS: u32 = 8;
-const TOKENS: [u32; 5] = [128, 256, 512, 1024, 2048];
+const TOKENS: [u32; 6] = [128, 256, 512, 1024, 2048, 4096];
+/// Keys that a query sees in a sliding window.
+const WINDOW: u32 = 256;
 /// The slow ones, which grow alike, stop here.
 const MOST_TOKENS_CPU: u32 = 256;
 const MOST_TOKENS_STAGED: u32 = 512;
@@ -33,19 +37,17 @@ fn scaling(criterion: &mut Criterion) {
     let ceiling = Ceiling::new(&gpu).rate();
     println!("ceiling: {ceiling:.1} GFLOP/s");
     for (dim, element) in [(64, Element::F32), (128, Element::F32), (64, Element::F16)] {
-        for causal in [false, true] {
-            let kind = if causal { ", causal" } else { "" };
+        for (kind, band) in kinds() {
             let name = format!("scaling/{HEADS} x {dim} {element:?}{kind}");
             let mut group = criterion.benchmark_group(&name);
             group.sampling_mode(SamplingMode::Flat);
             for tokens in TOKENS {
-                let problem = problem(tokens, dim, element, causal);
+                let problem = problem(tokens, dim, element, band);
                 let mut operands = Operands::normal(&problem);
                 if element == Element::F16 {
                     operands.round();
                 }
-                let flops = 4 * u64::from(HEADS * dim) * u64::from(tokens) * u64::from(tokens);
-                let flops = if causal { flops / 2 } else { flops };
+                let flops = 4 * u64::from(HEADS * dim) * scores(tokens, band);
                 group.throughput(Throughput::Elements(flops));
 
                 if tokens <= MOST_TOKENS_CPU && element == Element::F32 {
@@ -86,10 +88,25 @@ fn scaling(criterion: &mut Criterion) {
     }
 }
 
-fn problem(tokens: u32, dim: u32, element: Element, causal: bool) -> Problem {
+/// All keys; causal; the last ones of them.
+fn kinds() -> [(&'static str, Band); 3] {
+    let window = Band { left: Some(WINDOW - 1), right: Some(0) };
+    [("", Band::default()), (", causal", Band::CAUSAL), (", window", window)]
+}
+
+/// Scores of a head that are not hidden.
+fn scores(tokens: u32, band: Band) -> u64 {
+    let of = |i: u32| {
+        let begin = band.left.map_or(0, |left| i.saturating_sub(left));
+        u64::from(band.right.map_or(tokens, |right| tokens.min(i + right + 1)) - begin)
+    };
+    (0..tokens).map(of).sum()
+}
+
+fn problem(tokens: u32, dim: u32, element: Element, band: Band) -> Problem {
     let problem = Problem::new(Shape::self_attention(1, HEADS, tokens, dim));
     let problem = problem.element(Group::Queries, element).element(Group::Keys, element);
-    if causal { problem.causal().align(Align::TopLeft) } else { problem }
+    problem.band(band).align(Align::TopLeft)
 }
 
 fn seconds(resident: &Resident<'_>) -> f64 {

@@ -1,105 +1,17 @@
 //! One per device: what the device can do, and the pipelines compiled so far.
 
+mod choice;
+mod loop_limit;
 mod pipeline;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::kernel::Module;
-use crate::plan::FEW_ROWS;
-use crate::{Error, Plan, Problem, Tile, scope, texture};
+use crate::{Error, Plan, Problem, scope};
+pub use choice::{Choice, Method};
+pub use loop_limit::LoopLimit;
 pub(crate) use pipeline::Pipeline;
-
-/// Query rows up to which `decode` beats `broadcast` with the keys in a texture already.
-const FEW_ROWS_OF_TEXTURE: u32 = 4;
-/// Mesa keeps rows in registers only if loops over their quads have at most 32 trips.
-const MOST_UNROLLED_DIM: u32 = 4 * 32;
-
-/// How a plan computes attention.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Method {
-    /// Three kernels, `scores`, `softmax`, `values`, with the scores stored between them.
-    Staged,
-    /// One kernel, `flash`, with an online softmax; memory grows with q_len, not q_len * kv_len.
-    Flash,
-    /// One kernel, `broadcast`, for software adapters: each lane of a subgroup holds query rows, and
-    /// lanes hand each other keys and values. No workgroup memory. Needs `Features::SUBGROUP`.
-    Broadcast,
-    /// One kernel, `decode`, for few query rows: threads sweep keys of their own, with an online
-    /// softmax, and merge at the end.
-    Decode,
-}
-
-/// A plan's method and tile by hand, for tests and tuning. The default leaves both to the planner.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct Choice {
-    /// Method; `None`: staged if scores or weights are wanted, else one of the fused ones.
-    pub method: Option<Method>,
-    /// The fused kernel's tile; `None`: from the table.
-    pub tile: Option<Tile>,
-    /// Whether `broadcast` first copies K and V into a texture; `None`: where loads from one are
-    /// cheaper. Those of a cache stay where they are.
-    pub keys_in_texture: Option<bool>,
-}
-
-impl Choice {
-    /// This method, the table's tile.
-    pub const fn method(method: Method) -> Choice {
-        Choice { method: Some(method), tile: None, keys_in_texture: None }
-    }
-
-    /// The same with this tile.
-    #[must_use]
-    pub const fn with_tile(self, tile: Tile) -> Choice {
-        Choice { tile: Some(tile), ..self }
-    }
-
-    /// The same, and whether `broadcast` copies K and V into a texture.
-    #[must_use]
-    pub const fn with_keys_in_texture(self, yes: bool) -> Choice {
-        Choice { keys_in_texture: Some(yes), ..self }
-    }
-
-    /// The fused kernel with this tile.
-    pub const fn tile(tile: Tile) -> Choice {
-        Choice::method(Method::Flash).with_tile(tile)
-    }
-}
-
-/// How many loop iterations one invocation may make in all, nested loops included.
-///
-/// Mesa's llvmpipe before version 23 ends every loop silently once an invocation has made 65,535
-/// iterations, and results are wrong without any error. Where a limit holds, the planner splits
-/// the keys over workgroups and merges the parts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum LoopLimit {
-    /// From what the device says of its adapter and driver.
-    #[default]
-    Auto,
-    /// No limit. Wrong results on the drivers above.
-    Unlimited,
-    /// This many iterations.
-    Iterations(u32),
-}
-
-impl LoopLimit {
-    fn resolve(self, info: &wgpu::AdapterInfo) -> Option<u32> {
-        match self {
-            LoopLimit::Unlimited => None,
-            LoopLimit::Iterations(most) => Some(most),
-            LoopLimit::Auto => {
-                // "Mesa 22.3.6 (LLVM ..)" on Vulkan, "4.5 (Core Profile) Mesa 22.3.6" on GL
-                let version = info.driver_info.split("Mesa ").nth(1).unwrap_or("");
-                let major = version.split('.').next().and_then(|n| n.parse::<u32>().ok());
-                let old = info.name.starts_with("llvmpipe") && major.is_none_or(|major| major < 23);
-                old.then_some(65_535)
-            }
-        }
-    }
-}
 
 /// What an [`Attention`] cannot learn from the device, or should not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -243,27 +155,6 @@ impl Attention {
         if self.prefers_textures() { 8 } else { 32.min(self.limits().max_compute_workgroup_size_x) }
     }
 
-    /// The best fused kernel: on software adapters, where a load from a texture is cheap and one from
-    /// workgroup memory is not, those without workgroup memory.
-    pub(crate) fn fused(&self, problem: &Problem) -> Method {
-        let in_texture = problem.cache().map(|cache| cache.in_texture(self));
-        // Copying keys into a texture first takes as long as some rows more.
-        let few = if in_texture == Some(true) { FEW_ROWS_OF_TEXTURE } else { FEW_ROWS };
-        let pack = || texture::check(problem.packed_texels(), self.limits()).is_ok();
-        let small = problem.shape.head_dim.max(problem.shape.value_dim) <= MOST_UNROLLED_DIM;
-        if !self.prefers_textures() {
-            Method::Flash
-        } else if problem.riding_rows() <= few {
-            Method::Decode
-        } else if small && self.shared.subgroup.is_some() && in_texture.unwrap_or_else(pack) {
-            Method::Broadcast
-        } else if in_texture == Some(true) {
-            Method::Decode
-        } else {
-            Method::Flash
-        }
-    }
-
     pub(crate) fn loop_limit(&self) -> Option<u32> {
         self.shared.loop_limit
     }
@@ -291,27 +182,5 @@ impl Attention {
             scope.run(self.device(), || Arc::new(Pipeline::compile(self.device(), module)))?;
         *entry = Some((pipeline.clone(), !unheard));
         Ok(pipeline)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn old_llvmpipe_is_known() {
-        let mut info = wgpu::AdapterInfo::new(wgpu::DeviceType::Cpu, wgpu::Backend::Vulkan);
-        let mut limit = |name: &str, driver_info: &str| {
-            (info.name, info.driver_info) = (name.into(), driver_info.into());
-            LoopLimit::Auto.resolve(&info)
-        };
-        assert_eq!(
-            limit("llvmpipe (LLVM 15.0.6, 256 bits)", "Mesa 22.3.6 (LLVM 15.0.6)"),
-            Some(65_535)
-        );
-        assert_eq!(limit("llvmpipe (LLVM 19.1.7, 256 bits)", "Mesa 25.0.7 (LLVM 19.1.7)"), None);
-        assert_eq!(limit("llvmpipe", "4.5 (Core Profile) Mesa 25.0.7"), None);
-        assert_eq!(limit("llvmpipe", "something new"), Some(65_535));
-        assert_eq!(limit("AMD Radeon", "Mesa 22.3.6"), None);
     }
 }

@@ -6,6 +6,7 @@
 #[cfg(any(target_family = "wasm", test))]
 pub(crate) mod bare;
 mod cached;
+mod lanes;
 mod loops;
 mod parts;
 mod slot;
@@ -87,6 +88,18 @@ macro_rules! shader {
 }
 pub(crate) use shader;
 
+/// The same, of a kernel that browsers do not have, as wgpu has no subgroups there.
+macro_rules! native_shader {
+    ($name:literal) => {{
+        #[cfg(not(target_family = "wasm"))]
+        const TEXT: &str = crate::kernel::shader!($name);
+        #[cfg(target_family = "wasm")]
+        const TEXT: &str = "";
+        TEXT
+    }};
+}
+pub(crate) use native_shader;
+
 /// Rows that a workgroup of `pack` copies.
 pub(crate) const PACK_THREADS: u32 = 64;
 
@@ -110,8 +123,8 @@ impl Kernel {
             Kernel::Softmax => shader!("softmax"),
             Kernel::Values => shader!("values"),
             Kernel::Flash => shader!("flash"),
-            Kernel::Pack => shader!("pack"),
-            Kernel::Broadcast => shader!("broadcast"),
+            Kernel::Pack => native_shader!("pack"),
+            Kernel::Broadcast => native_shader!("broadcast"),
             Kernel::Decode => shader!("decode"),
             Kernel::Merge => shader!("merge"),
         }
@@ -173,10 +186,10 @@ impl Kernel {
             Kernel::Pack => {
                 parts.tensors(&[Slot::K, Slot::V]);
                 if problem.sequences().is_some() {
-                    parts.files.push(shader!("tokens_all"));
+                    parts.files.push(native_shader!("tokens_all"));
                 } else {
                     parts.sequences();
-                    parts.files.push(shader!("tokens_each"));
+                    parts.files.push(native_shader!("tokens_each"));
                 }
                 parts.pool_write();
                 (PACK_THREADS, 0)
@@ -192,22 +205,22 @@ impl Kernel {
                 }
                 let paged = problem.cache().is_some_and(|cache| cache.paging.is_some());
                 parts.files.push(match paged {
-                    true => shader!("tile_rows_paged"),
-                    false => shader!("tile_rows_steps"),
+                    true => native_shader!("tile_rows_paged"),
+                    false => native_shader!("tile_rows_steps"),
                 });
                 parts.final_score();
                 parts.bias();
                 parts.mask();
                 parts.output(variant);
-                parts.files.extend([shader!("key_score"), shader!("row_sight")]);
+                parts.files.extend([shader!("key_score"), native_shader!("row_sight")]);
                 parts.files.push(match problem.hides_keys() {
-                    true => shader!("tame_finite"),
-                    false => shader!("tame_all"),
+                    true => native_shader!("tame_finite"),
+                    false => native_shader!("tame_all"),
                 });
                 parts.files.push(match blocks.lane_rows {
-                    1 => shader!("lane_rows_1"),
-                    2 => shader!("lane_rows_2"),
-                    _ => shader!("lane_rows_4"),
+                    1 => native_shader!("lane_rows_1"),
+                    2 => native_shader!("lane_rows_2"),
+                    _ => native_shader!("lane_rows_4"),
                 });
                 (blocks.threads(), 0)
             }

@@ -1,15 +1,17 @@
 //! From a problem to the dispatches that compute it, all limits checked.
 
 mod limits;
+mod method;
 
 use std::sync::Arc;
 
 use crate::attention::Pipeline;
-use crate::kernel::{Blocks, Kernel, PACK_THREADS, Slot, Variant};
+use crate::kernel::{Blocks, Kernel, PACK_THREADS, Variant};
 use crate::scope::Scope;
-use crate::{Attention, Choice, Error, Method, Operand, Problem, texture};
+use crate::{Attention, Choice, Error, Method, Operand, Problem};
 pub(crate) use limits::{check_binding, check_groups_and_uniforms, check_storage_buffers, fold};
 use limits::{check_bindings, largest_binding};
+use method::{method, packed_texels};
 
 /// Invocations of the kernels that walk rows. The same for all lengths, so that a growing one does
 /// not recompile.
@@ -236,7 +238,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Tiles of the rows of the heads that ride together. Each packed sequence begins one of its own, wherever it begins.
+    /// Tiles of the rows of the heads that ride together. Each packed sequence begins one of its own,
+    /// wherever it begins.
     pub fn query_tiles(&self) -> u32 {
         let (q_len, queries) = (self.problem.shape.q_len, self.variant.blocks.tile().queries);
         match self.problem.sequences() {
@@ -265,38 +268,4 @@ impl Inner {
         self.steps.push(Step { pipeline, first_tile, tiles, groups, grid });
         Ok(())
     }
-}
-
-fn method(attention: &Attention, problem: &Problem, choice: Choice) -> Result<Method, Error> {
-    let outputs = problem.outputs();
-    // Without keys there is nothing to store.
-    let stored = problem.shape.kv_len > 0;
-    let matrix = [(outputs.scores, Operand::Scores), (outputs.weights, Operand::Weights)];
-    let matrix = matrix.into_iter().find(|m| m.0 && stored).map(|m| m.1);
-    match (choice.method, matrix) {
-        (Some(Method::Flash | Method::Broadcast | Method::Decode), Some(operand)) => {
-            Err(Error::Unexpected { operand })
-        }
-        (Some(Method::Staged), _) | (None, Some(_)) if stored => Ok(Method::Staged),
-        (Some(method @ (Method::Broadcast | Method::Decode)), _) => Ok(method),
-        (None, _) if choice.tile.is_none() => Ok(attention.fused(problem)),
-        _ => Ok(Method::Flash),
-    }
-}
-
-/// Texels of the texture that K and V are copied into first; 0 for none.
-fn packed_texels(
-    attention: &Attention,
-    problem: &Problem,
-    method: Method,
-    choice: Choice,
-) -> Result<u64, Error> {
-    let wanted = choice.keys_in_texture.unwrap_or(attention.prefers_textures());
-    if method != Method::Broadcast || problem.cache().is_some() || !wanted {
-        return Ok(0);
-    }
-    let texels = problem.packed_texels();
-    texture::check(texels, attention.limits())?;
-    check_groups_and_uniforms(Slot::PoolTextureOut, attention.limits())?;
-    Ok(texels)
 }

@@ -1,6 +1,6 @@
 //! Which files go before a kernel's own, and what they bind.
 
-use super::{Slot, Variant, shader};
+use super::{Slot, Variant, native_shader, shader};
 use crate::{CacheShape, Element, Method, Operand, Problem};
 
 /// The files and slots of a module in the making.
@@ -82,7 +82,7 @@ impl Parts<'_> {
         }
         self.queries(self.problem.is_quads() && !self.problem.is_arena());
         self.pool_read();
-        self.files.push(shader!("keys_in_pack"));
+        self.files.push(native_shader!("keys_in_pack"));
         self.slots.push(if self.problem.is_arena() { Slot::Arena } else { Slot::Q });
     }
 

@@ -1,0 +1,70 @@
+//! Which kernels compute a problem, and where they find its keys.
+
+use super::{FEW_ROWS, check_groups_and_uniforms};
+use crate::kernel::Slot;
+use crate::{Attention, Choice, Error, Method, Operand, Problem, texture};
+
+/// Query rows up to which `decode` beats `broadcast` with the keys in a texture already.
+const FEW_ROWS_OF_TEXTURE: u32 = 4;
+/// Mesa keeps rows in registers only if loops over their quads have at most 32 trips.
+const MOST_UNROLLED_DIM: u32 = 4 * 32;
+
+pub(super) fn method(
+    attention: &Attention,
+    problem: &Problem,
+    choice: Choice,
+) -> Result<Method, Error> {
+    let outputs = problem.outputs();
+    // Without keys there is nothing to store.
+    let stored = problem.shape.kv_len > 0;
+    let matrix = [(outputs.scores, Operand::Scores), (outputs.weights, Operand::Weights)];
+    let matrix = matrix.into_iter().find(|m| m.0 && stored).map(|m| m.1);
+    match (choice.method, matrix) {
+        (Some(Method::Flash | Method::Broadcast | Method::Decode), Some(operand)) => {
+            Err(Error::Unexpected { operand })
+        }
+        (Some(Method::Staged), _) | (None, Some(_)) if stored => Ok(Method::Staged),
+        (Some(method @ (Method::Broadcast | Method::Decode)), _) => Ok(method),
+        (None, _) if choice.tile.is_none() => Ok(fused(attention, problem)),
+        _ => Ok(Method::Flash),
+    }
+}
+
+/// The best fused kernel: on software adapters, where a load from a texture is cheap and one from
+/// workgroup memory is not, those without workgroup memory.
+fn fused(attention: &Attention, problem: &Problem) -> Method {
+    let in_texture = problem.cache().map(|cache| cache.in_texture(attention));
+    // Copying keys into a texture first takes as long as some rows more.
+    let few = if in_texture == Some(true) { FEW_ROWS_OF_TEXTURE } else { FEW_ROWS };
+    let pack = || texture::check(problem.packed_texels(), attention.limits()).is_ok();
+    let small = problem.shape.head_dim.max(problem.shape.value_dim) <= MOST_UNROLLED_DIM;
+    let lanes = small && attention.lanes_of_subgroup().is_ok();
+    if !attention.prefers_textures() {
+        Method::Flash
+    } else if problem.riding_rows() <= few {
+        Method::Decode
+    } else if lanes && in_texture.unwrap_or_else(pack) {
+        Method::Broadcast
+    } else if in_texture == Some(true) {
+        Method::Decode
+    } else {
+        Method::Flash
+    }
+}
+
+/// Texels of the texture that K and V are copied into first; 0 for none.
+pub(super) fn packed_texels(
+    attention: &Attention,
+    problem: &Problem,
+    method: Method,
+    choice: Choice,
+) -> Result<u64, Error> {
+    let wanted = choice.keys_in_texture.unwrap_or(attention.prefers_textures());
+    if method != Method::Broadcast || problem.cache().is_some() || !wanted {
+        return Ok(0);
+    }
+    let texels = problem.packed_texels();
+    texture::check(texels, attention.limits())?;
+    check_groups_and_uniforms(Slot::PoolTextureOut, attention.limits())?;
+    Ok(texels)
+}
