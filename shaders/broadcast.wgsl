@@ -15,7 +15,7 @@
 //
 // Software adapters run every loop's body once more after its last trip, with all lanes off, unless
 // the loop ends behind its body; and code that outgrows the processor's instruction cache is slow:
-// hence `loop .. break if`, and bodies of one key of K and two of V.
+// hence `loop .. break if`, and bodies of one key of K and a few of V.
 //
 // Proof (compiled without runtime checks). Loads: query tokens are clamped below q_len, keys below
 // key_span's end <= keys of the sequence, whose tokens lie below kv_len; quads are clamped below
@@ -26,6 +26,8 @@
 
 const HEAD_PARTS = (HEAD_QUADS + SUBGROUP_SIZE - 1u) / SUBGROUP_SIZE;
 const VALUE_PARTS = (VALUE_QUADS + SUBGROUP_SIZE - 1u) / SUBGROUP_SIZE;
+// keys of V in one body
+const VALUE_TRIP = min(4u, 8u / LANE_ROWS);
 
 @compute @workgroup_size(SUBGROUP_SIZE)
 fn broadcast(
@@ -118,32 +120,31 @@ fn broadcast(
             }
             t = 0u;
             loop {
-                let row0 = tile_v_row(tile, min(t, last));
-                let row1 = tile_v_row(tile, min(t + 1u, last));
-                var v0: array<vec4<f32>, VALUE_PARTS>;
-                var v1: array<vec4<f32>, VALUE_PARTS>;
-                for (var part = 0u; part < VALUE_PARTS; part++) {
-                    let quad = min(part * SUBGROUP_SIZE + lane, VALUE_QUADS - 1u);
-                    let x0 = raw_v(row0, quad);
-                    let x1 = raw_v(row1, quad);
-                    any_wild = any_wild || is_wild(x0) || is_wild(x1);
-                    v0[part] = tame(x0, t <= last);
-                    v1[part] = tame(x1, t + 1u <= last);
+                var v: array<vec4<f32>, VALUE_TRIP * VALUE_PARTS>;
+                var p: array<RowFloat, VALUE_TRIP>;
+                for (var j = 0u; j < VALUE_TRIP; j++) {
+                    let row = tile_v_row(tile, min(t + j, last));
+                    for (var part = 0u; part < VALUE_PARTS; part++) {
+                        let x = raw_v(row, min(part * SUBGROUP_SIZE + lane, VALUE_QUADS - 1u));
+                        any_wild = any_wild || is_wild(x);
+                        v[j * VALUE_PARTS + part] = tame(x, t + j <= last);
+                    }
+                    var weight = RowFloat(0.0);
+                    for (var u = 0u; u < TILE_KEYS; u++) {
+                        weight = select(weight, s[u], u == t + j);
+                    }
+                    p[j] = weight * v_scale(row);
                 }
-                var p0 = RowFloat(0.0);
-                var p1 = RowFloat(0.0);
-                for (var u = 0u; u < TILE_KEYS; u++) {
-                    p0 = select(p0, s[u], u == t);
-                    p1 = select(p1, s[u], u == t + 1u);
-                }
-                p0 *= v_scale(row0);
-                p1 *= v_scale(row1);
                 for (var c = 0u; c < VALUE_QUADS; c++) {
-                    o[c] += outer(p0, subgroupShuffle(v0[c / SUBGROUP_SIZE], c % SUBGROUP_SIZE))
-                        + outer(p1, subgroupShuffle(v1[c / SUBGROUP_SIZE], c % SUBGROUP_SIZE));
+                    var mixed = o[c];
+                    for (var j = 0u; j < VALUE_TRIP; j++) {
+                        let x = v[j * VALUE_PARTS + c / SUBGROUP_SIZE];
+                        mixed += outer(p[j], subgroupShuffle(x, c % SUBGROUP_SIZE));
+                    }
+                    o[c] = mixed;
                 }
                 continuing {
-                    t += 2u;
+                    t += VALUE_TRIP;
                     break if t >= TILE_KEYS;
                 }
             }

@@ -91,7 +91,9 @@ pub fn broadcasts() -> Vec<(Problem, Choice)> {
     let cached = caches().into_iter().map(|(_, _, problem)| problem);
     let cached = cached.filter(|problem| !problem.outputs().weights);
     let tiles = [(8, 8), (16, 8), (32, 4)].map(|(queries, keys)| Tile { queries, keys });
-    let all = plain.map(|(problem, _)| problem).chain(cached);
+    // Rows too long for registers have as many loop iterations as there are quads.
+    let plain = plain.map(|(problem, _)| problem).filter(|problem| problem.shape().head_dim <= 128);
+    let all = plain.chain(cached);
     let with = |problem: Problem| {
         let choices = tiles.into_iter().flat_map(|tile| {
             let choice = Choice::method(Method::Broadcast).with_tile(tile);
