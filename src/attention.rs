@@ -135,9 +135,12 @@ impl Attention {
     ///
     /// # Errors
     /// [`Error::Limit`] if shaders cannot use them, or do not know how many there will be.
+    #[inline(always)]
     pub(crate) fn lanes_of_subgroup(&self) -> Result<u32, Error> {
         let what = "subgroups of one size, with the feature SUBGROUP";
-        self.shared.subgroup.ok_or(Error::Limit { what, need: 1, got: 0 })
+        // wgpu has no subgroups in browsers: what needs them is left out there.
+        let lanes = if cfg!(target_family = "wasm") { None } else { self.shared.subgroup };
+        lanes.ok_or(Error::Limit { what, need: 1, got: 0 })
     }
 
     /// How much longer than Mesa 22's the adapter's compiler takes over a large body.

@@ -109,7 +109,8 @@ pub(crate) fn bind(
     })?;
     let texels = inner.texels;
     let pack = scope.run(device, || {
-        (texels > 0).then(|| texture::create(device, "wgpu-attention pack", texels))
+        (texels > 0 && !cfg!(target_family = "wasm"))
+            .then(|| texture::create(device, "wgpu-attention pack", texels))
     })?;
     let own = |slot: Slot| match (slot, &pack) {
         (Slot::PoolTexture | Slot::PoolTextureOut, Some(pack)) => Some(Bindable::Texture(pack)),

@@ -183,6 +183,8 @@ impl Kernel {
                 });
                 (blocks.threads(), blocks.flash_bytes())
             }
+            // Browsers have neither.
+            Kernel::Pack | Kernel::Broadcast if cfg!(target_family = "wasm") => (0, 0),
             Kernel::Pack => {
                 parts.tensors(&[Slot::K, Slot::V]);
                 if problem.sequences().is_some() {

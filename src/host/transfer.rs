@@ -42,10 +42,15 @@ impl<'g> Resident<'g> {
         if bytes.is_empty() {
             return Ok(());
         }
+        self.fill(bytes, size)
+    }
+
+    /// Fills the newest operand: from mapped memory that is kept for the next call.
+    #[cfg(not(target_family = "wasm"))]
+    fn fill(&mut self, bytes: &[u8], size: u64) -> Result<(), Error> {
         let upload = self.buffer(Use::Upload, size.next_multiple_of(4), "upload")?.0;
-        let mut view = upload
-            .get_mapped_range_mut(..)
-            .map_err(|error| Error::Device(format!("{operand}: {error}")))?;
+        let view = upload.get_mapped_range_mut(..);
+        let mut view = view.map_err(|error| Error::Device(error.to_string()))?;
         view.slice(..bytes.len()).copy_from_slice(bytes);
         // The other half of a last word.
         let end = bytes.len().next_multiple_of(4);
@@ -56,6 +61,20 @@ impl<'g> Resident<'g> {
             held.upload = Some(upload);
         }
         Ok(())
+    }
+
+    /// Fills the newest operand: browsers keep what this takes.
+    #[cfg(target_family = "wasm")]
+    fn fill(&mut self, bytes: &[u8], _: u64) -> Result<(), Error> {
+        let (words, rest) = bytes.split_at(bytes.len() / 4 * 4);
+        let Gpu { device, queue, .. } = self.gpu;
+        let Some(Held { buffer, .. }) = self.held.last() else { return Ok(()) };
+        self.scope.run(device, || {
+            queue.write_buffer(buffer, 0, words);
+            if let [a, b] = *rest {
+                queue.write_buffer(buffer, words.len() as u64, &[a, b, 0, 0]);
+            }
+        })
     }
 
     /// One that an earlier call has left, and true, or a new one.

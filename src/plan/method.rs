@@ -60,7 +60,11 @@ pub(super) fn packed_texels(
     choice: Choice,
 ) -> Result<u64, Error> {
     let wanted = choice.keys_in_texture.unwrap_or(attention.prefers_textures());
-    if method != Method::Broadcast || problem.cache().is_some() || !wanted {
+    if cfg!(target_family = "wasm")
+        || method != Method::Broadcast
+        || problem.cache().is_some()
+        || !wanted
+    {
         return Ok(0);
     }
     let texels = problem.packed_texels();
