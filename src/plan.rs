@@ -74,7 +74,6 @@ impl Plan {
         problem.check_packed_output()?;
         problem.mask_bits()?;
         let method = method(attention, problem, choice)?;
-        let texels = packed_texels(attention, problem, method, choice)?;
         let limits = attention.limits();
         check_bindings(problem, limits)?;
         let blocks = match method {
@@ -86,6 +85,7 @@ impl Plan {
             }
             Method::Decode => Blocks::decode(problem, attention.lanes(), limits)?,
         };
+        let texels = packed_texels(attention, problem, choice, &blocks)?;
         let row_threads = ROW_THREADS
             .min(limits.max_compute_invocations_per_workgroup)
             .min(limits.max_compute_workgroup_size_x);

@@ -1,11 +1,12 @@
 //! Which kernels compute a problem, and where they find its keys.
 
 use super::{FEW_ROWS, check_groups_and_uniforms};
-use crate::kernel::Slot;
+use crate::kernel::{Blocks, Slot};
 use crate::{Attention, Choice, Error, Method, Operand, Problem, texture};
 
-/// Query rows up to which `decode` beats `broadcast` with the keys in a texture already.
-const FEW_ROWS_OF_TEXTURE: u32 = 4;
+/// Query rows up to which `decode` beats `broadcast` on software adapters. For a few more it is as
+/// fast, but takes seconds to compile.
+const FEWEST_ROWS: u32 = 2;
 /// Mesa keeps rows in registers only if loops over their quads have at most 32 trips.
 const MOST_UNROLLED_DIM: u32 = 4 * 32;
 
@@ -34,37 +35,33 @@ pub(super) fn method(
 /// workgroup memory is not, those without workgroup memory.
 fn fused(attention: &Attention, problem: &Problem) -> Method {
     let in_texture = problem.cache().map(|cache| cache.in_texture(attention));
-    // Copying keys into a texture first takes as long as some rows more.
-    let few = if in_texture == Some(true) { FEW_ROWS_OF_TEXTURE } else { FEW_ROWS };
     let pack = || texture::check(problem.packed_texels(), attention.limits()).is_ok();
     let small = problem.shape.head_dim.max(problem.shape.value_dim) <= MOST_UNROLLED_DIM;
     let lanes = small && attention.lanes_of_subgroup().is_ok();
     if !attention.prefers_textures() {
         Method::Flash
-    } else if problem.riding_rows() <= few {
+    } else if problem.riding_rows() <= FEWEST_ROWS {
         Method::Decode
     } else if lanes && in_texture.unwrap_or_else(pack) {
         Method::Broadcast
-    } else if in_texture == Some(true) {
+    } else if in_texture == Some(true) || problem.riding_rows() <= FEW_ROWS {
         Method::Decode
     } else {
         Method::Flash
     }
 }
 
-/// Texels of the texture that K and V are copied into first; 0 for none.
+/// Texels of the texture that K and V are copied into first; 0 for none. A copy takes about as long
+/// as reading K and V once: it is made for tiles of rows that share them.
 pub(super) fn packed_texels(
     attention: &Attention,
     problem: &Problem,
-    method: Method,
     choice: Choice,
+    blocks: &Blocks,
 ) -> Result<u64, Error> {
-    let wanted = choice.keys_in_texture.unwrap_or(attention.prefers_textures());
-    if cfg!(target_family = "wasm")
-        || method != Method::Broadcast
-        || problem.cache().is_some()
-        || !wanted
-    {
+    let several = problem.riding_rows() > blocks.tile().queries;
+    let wanted = choice.keys_in_texture.unwrap_or(several && attention.prefers_textures());
+    if cfg!(target_family = "wasm") || blocks.lanes == 0 || problem.cache().is_some() || !wanted {
         return Ok(0);
     }
     let texels = problem.packed_texels();
