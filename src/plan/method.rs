@@ -4,9 +4,10 @@ use super::{FEW_ROWS, check_groups_and_uniforms};
 use crate::kernel::{Blocks, Slot};
 use crate::{Attention, Choice, Error, Method, Operand, Problem, texture};
 
-/// Query rows up to which `decode` beats `broadcast` on software adapters. For a few more it is as
-/// fast, but takes seconds to compile.
-const FEWEST_ROWS: u32 = 2;
+/// Query rows up to which `decode` beats `broadcast` on software adapters, with the keys of a cache in
+/// a texture, which is attended to often, and in a buffer. For a few more it is as fast, but takes
+/// seconds to compile.
+const FEWEST_ROWS: [u32; 2] = [2, 1];
 /// Mesa keeps rows in registers only if loops over their quads have at most 32 trips.
 const MOST_UNROLLED_DIM: u32 = 4 * 32;
 
@@ -40,7 +41,7 @@ fn fused(attention: &Attention, problem: &Problem) -> Method {
     let lanes = small && attention.lanes_of_subgroup().is_ok();
     if !attention.prefers_textures() {
         Method::Flash
-    } else if problem.riding_rows() <= FEWEST_ROWS {
+    } else if problem.riding_rows() <= FEWEST_ROWS[usize::from(in_texture != Some(true))] {
         Method::Decode
     } else if lanes && in_texture.unwrap_or_else(pack) {
         Method::Broadcast
