@@ -9,8 +9,8 @@ import { create } from 'webgpu';
 // Its devices need it. Without a GPU, its limits are those that every browser grants.
 globalThis.dawn = create(['backend=null']);
 const adapter = await dawn.requestAdapter();
-// Some modules use the type where a device has it.
-const requiredFeatures = ['shader-f16'].filter((feature) => adapter.features.has(feature));
+// Some modules use the type, or subgroups, where a device has them.
+const requiredFeatures = ['shader-f16', 'subgroups'].filter((feature) => adapter.features.has(feature));
 const device = await adapter.requestDevice({ requiredFeatures });
 
 async function verdict(code) {
