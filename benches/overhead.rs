@@ -1,5 +1,5 @@
 //! What a call costs beside its arithmetic: recording, beside the same dispatches recorded by hand;
-//! planning and binding; a call from slices; all of one query, one key and one head.
+//! planning and binding, all of one query, one key and one head; and a longer call from slices.
 //!
 //! `recorded` is an encoder with one pass, finished and dropped; `done` is submitted and waited for.
 
@@ -47,7 +47,6 @@ fn overhead(criterion: &mut Criterion) {
         group.bench_function("recorded", |b| b.iter(|| record(&gpu, ours)));
         group.bench_function("recorded by hand", |b| b.iter(|| record(&gpu, theirs)));
         group.bench_function("done", |b| b.iter(|| done(&gpu, record(&gpu, ours))));
-        group.bench_function("done by hand", |b| b.iter(|| done(&gpu, record(&gpu, theirs))));
         group.bench_function("plan again", |b| {
             b.iter(|| gpu.planner().plan_with(&problem, Choice::method(method)).expect("a plan"));
         });

@@ -18,7 +18,7 @@ use method::{method, packed_texels};
 const ROW_THREADS: u32 = 64;
 /// Rows of a kv head up to which the keys are split over workgroups, since there is little else to
 /// share out, and the keys of such a split.
-pub(crate) const FEW_ROWS: u32 = 16;
+const FEW_ROWS: u32 = 16;
 const FEW_ROWS_SPLIT: u32 = 256;
 const LANES_SPLIT: u32 = 512;
 /// Keys that one lane sums in a row: more would cost digits.

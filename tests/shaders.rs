@@ -1,6 +1,8 @@
 //! Every module that the planner composes, read back with naga: it is valid, and it is what
 //! `Plan::describe` says. wgpu's noop back end plans them, so no GPU is needed.
 
+#[path = "shaders/lanes.rs"]
+mod lanes;
 #[path = "shaders/problems.rs"]
 mod problems;
 
@@ -21,23 +23,6 @@ use problems::{broadcasts, caches, extras, merges, problems, projections};
 const CAPABILITIES: Capabilities = Capabilities::SHADER_FLOAT16_IN_FLOAT32
     .union(Capabilities::SHADER_FLOAT16)
     .union(Capabilities::SUBGROUP);
-
-/// A device whose subgroups have eight lanes.
-fn eight_lanes(descriptor: &wgpu::DeviceDescriptor<'_>) -> wgpu::Device {
-    let mut options = wgpu::NoopBackendOptions::enabled();
-    (options.subgroup_min_size, options.subgroup_max_size) = (Some(8), Some(8));
-    let mut instance = wgpu::InstanceDescriptor::new_without_display_handle();
-    instance.backends = wgpu::Backends::NOOP;
-    instance.backend_options.noop = options;
-    let instance = wgpu::Instance::new(instance);
-    let adapter = pollster::block_on(instance.request_adapter(&Default::default()));
-    let descriptor = wgpu::DeviceDescriptor {
-        required_features: wgpu::Features::SUBGROUP,
-        ..descriptor.clone()
-    };
-    let device = adapter.expect("an adapter").request_device(&descriptor);
-    pollster::block_on(device).expect("a device").0
-}
 
 /// The distinct modules of all problems, by their text.
 fn modules() -> BTreeMap<String, Dispatch> {
@@ -68,8 +53,10 @@ fn modules() -> BTreeMap<String, Dispatch> {
                 native.plan_with(&problem, choice).expect("a plan").describe().dispatches;
             all.extend(dispatches.into_iter().map(|d| (d.wgsl.clone(), d)));
         }
-        let lanes =
-            Attention::with(&eight_lanes(&descriptor), Options::default().loop_limit(loop_limit));
+        let lanes = Attention::with(
+            &lanes::device(&descriptor, [8, 8]),
+            Options::default().loop_limit(loop_limit),
+        );
         for (problem, choice) in broadcasts() {
             let plan = lanes.plan_with(&problem, choice);
             let plan = plan.unwrap_or_else(|error| panic!("{error}: {choice:?} {problem:?}"));
