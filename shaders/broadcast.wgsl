@@ -59,17 +59,19 @@ fn broadcast(
     if (first < span.y) {
         loop {
             // a tile without any key to see is passed over
-            var seen = lane_sight(here, rows, first, span.y);
+            var seen: RowBits;
             if (HAS_MASK) {
                 var found = false;
                 loop {
+                    seen = lane_sight(here, rows, first, span.y);
                     found = subgroupAny(some_seen(seen)) || first + TILE_KEYS >= span.y;
                     first = select(first + TILE_KEYS, first, found);
-                    seen = lane_sight(here, rows, first, span.y);
                     continuing {
                         break if found;
                     }
                 }
+            } else {
+                seen = lane_sight(here, rows, first, span.y);
             }
             let last = span.y - 1u - first;
             let tile = tile_rows(all_rows, first, span.y - 1u, lane);

@@ -1,6 +1,7 @@
 //! Every kernel on a real adapter, against the CPU reference.
 
 mod answers;
+mod broadcast;
 mod cache;
 mod cases;
 mod checks;

@@ -8,8 +8,8 @@ use wgpu_attention::{
 
 use crate::cases::{self, Case};
 use crate::checks::{
-    self, Checked, DECODE, EVERYTHING, FLASH, LSE, NOTHING, Run, STAGED, Wants, limited, split_gpu,
-    table,
+    Checked, DECODE, EVERYTHING, FLASH, LSE, NOTHING, Run, STAGED, Wants, limited, some_of_all,
+    split_gpu, table,
 };
 use crate::support::{Data, default_limits_gpu, device, gpu, max_error, normal};
 
@@ -18,26 +18,6 @@ fn fused() {
     for (name, choice) in [("fused", FLASH), ("decode", DECODE)] {
         let run = Run { name, gpu: gpu(), choice, wants: LSE };
         assert_eq!(run.check(table()), [table().len(), 0]);
-    }
-}
-
-/// One row a lane, from a texture, on every case; more rows, which take long to compile, and other
-/// tiles on some.
-#[test]
-fn broadcast() {
-    fn run(name: &str, choice: Choice) -> Run<'_> {
-        Run { name, gpu: gpu(), choice, wants: LSE }
-    }
-    let one = checks::broadcast(1, 8).with_keys_in_texture(true);
-    assert_eq!(run("broadcast", one).check(table()), [table().len(), 0]);
-    let some = || table().iter().filter(|checked| some_of_all(&checked.case.name));
-    for rows in [1, 2, 4] {
-        for (place, keys, yes) in [("a texture", 16, true), ("buffers", 4, false)] {
-            let name = &format!("broadcast, {rows} rows a lane, {place}");
-            let choice = checks::broadcast(rows, keys).with_keys_in_texture(yes);
-            let [ran, _] = run(name, choice).check(some());
-            assert!(ran > 5);
-        }
     }
 }
 
@@ -57,18 +37,6 @@ fn default_limits() {
         let run = Run { name, gpu, choice, wants };
         assert_eq!(run.check(table()), [table().len(), 0]);
     }
-}
-
-/// Cases that between them have every operand and every way to hide keys.
-fn some_of_all(name: &str) -> bool {
-    let names = [
-        "token-major",
-        "gaps in O and LSE",
-        "everything",
-        "packed, everything",
-        "lens, bias, mask, band",
-    ];
-    names.contains(&name) || name.starts_with("129 x 33")
 }
 
 #[test]

@@ -1,0 +1,54 @@
+//! The kernel of subgroups on every case, and what the planner chooses on a software adapter.
+
+use wgpu_attention::{Choice, Method, Problem, Shape};
+
+use crate::checks::{self, LSE, Run, some_of_all, table};
+use crate::support::gpu;
+
+/// One row a lane, from a texture, on every case; more rows, which take long to compile, and other
+/// tiles on some.
+#[test]
+fn every_case() {
+    fn run(name: &str, choice: Choice) -> Run<'_> {
+        Run { name, gpu: gpu(), choice, wants: LSE }
+    }
+    let one = checks::broadcast(1, 8).with_keys_in_texture(true);
+    assert_eq!(run("broadcast", one).check(table()), [table().len(), 0]);
+    let some = || table().iter().filter(|checked| some_of_all(&checked.case.name));
+    for rows in [1, 2, 4] {
+        for (place, keys, yes) in [("a texture", 16, true), ("buffers", 4, false)] {
+            let name = &format!("broadcast, {rows} rows a lane, {place}");
+            let choice = checks::broadcast(rows, keys).with_keys_in_texture(yes);
+            let [ran, _] = run(name, choice).check(some());
+            assert!(ran > 5);
+        }
+    }
+}
+
+/// The fused kernel by rows and dims: docs/performance.md.
+#[test]
+fn chosen_on_llvmpipe() {
+    let info = gpu().device().adapter_info();
+    let software = info.name.starts_with("llvmpipe");
+    println!("{}: {}", info.name, if software { "by rows" } else { "always flash" });
+    let chosen = |rows: u32, dim: u32| {
+        let shape = Shape::self_attention(1, 2, rows, dim).kv_len(50);
+        let plan = gpu().planner().plan(&Problem::new(shape)).expect("a plan");
+        let first = plan.describe().dispatches[0].kernel;
+        (plan.method(), first)
+    };
+    for (rows, dim, method, first) in [
+        (1, 64, Method::Decode, "decode"),
+        (2, 64, Method::Broadcast, "broadcast"),
+        (8, 64, Method::Broadcast, "broadcast"),
+        // several tiles share the keys
+        (9, 64, Method::Broadcast, "pack"),
+        (200, 128, Method::Broadcast, "pack"),
+        // too long for registers
+        (200, 132, Method::Flash, "flash"),
+        (16, 132, Method::Decode, "decode"),
+    ] {
+        let want = if software { (method, first) } else { (Method::Flash, "flash") };
+        assert_eq!(chosen(rows, dim), want, "{rows} rows of {dim}");
+    }
+}
