@@ -10,24 +10,29 @@
 //
 // Workgroup: TILE_QUERIES = 4 THREADS_Q rows of one kv head, and the keys of one split.
 // Thread:    (x, y): 4 rows 4 y ..; keys x, x + THREADS_K, ..; value quads x, x + THREADS_K, ..
-// Memory:    `tile` holds a chunk of K, then of V; `weights_tile` holds row maxima, then P.
+// Memory:    `tile` holds a chunk of K, then of V; `weights_tile` P; `row_parts` a thread's maxima, then l.
 // Grid:      one workgroup per place(); splits outermost.
 // Twin:      cpu/flash.rs, sweep()
 //
 // Proof (compiled without runtime checks). Loads: query tokens are clamped below q_len, key rows
 // are loaded only below key_span's end <= keys of the sequence, whose tokens lie below kv_len, quads
 // only below HEAD_QUADS or VALUE_QUADS; fragment.wgsl clamps the tokens of bias and mask. `tile`: slot
-// < TILE_QUADS, since kernel.rs sizes it for both uses. `weights_tile`: key < TILE_KEYS, y < THREADS_Q.
-// Stores: put() tests its row and quad. Loops: all counters rise by a constant to a bound fixed
-// before the loop. Barriers: in uniform control flow, as key_span() depends on workgroup, uniforms
-// and tables only, and verdict() on what all threads share.
+// < TILE_QUADS, since kernel.rs sizes it for both uses. `weights_tile`: key < TILE_KEYS, y < THREADS_Q;
+// `row_parts`: x < THREADS_K. Stores: put() tests its row and quad. Loops: all counters rise by a
+// constant to a bound fixed before the loop. Barriers: in uniform control flow, as key_span() depends
+// on workgroup, uniforms and tables only, and verdict() on what all threads share. Races: a barrier
+// stands between the last read of a part of `tile` and the next write of it. P is written behind the
+// barrier that follows the dots, and read behind that of V; `row_parts` is read in between, so that
+// whoever has passed the barrier of V may write it again.
 
-const QUERY_STRIDE = THREADS_Q + 1u;  // padded against bank conflicts
-const DIM_STRIDE = DIM_QUADS + 1u;
+const QUERY_STRIDE = THREADS_Q | 1u;  // padded against bank conflicts
+const DIM_STRIDE = DIM_QUADS | 1u;
 
-var<workgroup> tile: array<vec4<f32>, TILE_QUADS>;
+var<workgroup> tile: array<TileQuad, TILE_QUADS>;
 // [key, row / 4]: four rows of P in a quad
 var<workgroup> weights_tile: array<vec4<f32>, TILE_KEYS * QUERY_STRIDE>;
+// [x, row / 4]
+var<workgroup> row_parts: array<vec4<f32>, THREADS_K * QUERY_STRIDE>;
 var<workgroup> not_finite: atomic<u32>;
 
 @compute @workgroup_size(THREADS_Q * THREADS_K)
@@ -63,17 +68,13 @@ fn flash(
     for (var first = span.x; first < span.y; first += TILE_KEYS) {
         // which keys count: a tile without any is skipped, one of which all count is not tested
         let key = first + x;
-        let bias0 = four_biases(here, rows, key);
-        let bias1 = four_biases(here, rows, key + THREADS_K);
-        let bias2 = four_biases(here, rows, key + 2u * THREADS_K);
-        let bias3 = four_biases(here, rows, key + 3u * THREADS_K);
         let in_band = tile_is_whole(here, first, span.y);
         var seen = 0xffffu;
         if (HAS_BIAS || HAS_MASK || !in_band) {
-            seen = four_seen(here, rows, key, span.y, bias0)
-                | (four_seen(here, rows, key + THREADS_K, span.y, bias1) << 4u)
-                | (four_seen(here, rows, key + 2u * THREADS_K, span.y, bias2) << 8u)
-                | (four_seen(here, rows, key + 3u * THREADS_K, span.y, bias3) << 12u);
+            seen = four_seen(here, rows, key, span.y)
+                | (four_seen(here, rows, key + THREADS_K, span.y) << 4u)
+                | (four_seen(here, rows, key + 2u * THREADS_K, span.y) << 8u)
+                | (four_seen(here, rows, key + 3u * THREADS_K, span.y) << 12u);
         }
         let decision = verdict(local, in_band, seen);
         if (decision == NONE_SEEN) {
@@ -99,43 +100,52 @@ fn flash(
                 if (first + key < span.y && quad < quads) {
                     k = load_k(key_row(here, first + key), chunk + quad);
                 }
-                tile[key * DIM_STRIDE + quad] = k;
+                tile[key * DIM_STRIDE + quad] = key_tile_quad(k);
             }
             workgroupBarrier();
-            for (var quad = 0u; quad < quads; quad++) {
-                let a = problem.scale * load_q(q0, chunk + quad);
-                let b = problem.scale * load_q(q1, chunk + quad);
-                let c = problem.scale * load_q(q2, chunk + quad);
-                let d = problem.scale * load_q(q3, chunk + quad);
-                let k0 = tile[x * DIM_STRIDE + quad];
-                let k1 = tile[(x + THREADS_K) * DIM_STRIDE + quad];
-                let k2 = tile[(x + 2u * THREADS_K) * DIM_STRIDE + quad];
-                let k3 = tile[(x + 3u * THREADS_K) * DIM_STRIDE + quad];
-                s0 += vec4(dot(a, k0), dot(b, k0), dot(c, k0), dot(d, k0));
-                s1 += vec4(dot(a, k1), dot(b, k1), dot(c, k1), dot(d, k1));
-                s2 += vec4(dot(a, k2), dot(b, k2), dot(c, k2), dot(d, k2));
-                s3 += vec4(dot(a, k3), dot(b, k3), dot(c, k3), dot(d, k3));
+            for (var begin = 0u; begin < quads + problem.zero; begin += QUAD_STEP) {
+                for (var step = 0u; step < QUAD_STEP; step++) {
+                    let quad = begin + step;
+                    let a = load_q(q0, chunk + quad);
+                    let b = load_q(q1, chunk + quad);
+                    let c = load_q(q2, chunk + quad);
+                    let d = load_q(q3, chunk + quad);
+                    let k0 = from_tile(tile[x * DIM_STRIDE + quad]);
+                    let k1 = from_tile(tile[(x + THREADS_K) * DIM_STRIDE + quad]);
+                    let k2 = from_tile(tile[(x + 2u * THREADS_K) * DIM_STRIDE + quad]);
+                    let k3 = from_tile(tile[(x + 3u * THREADS_K) * DIM_STRIDE + quad]);
+                    s0 = add_dots(s0, a, b, c, d, k0);
+                    s1 = add_dots(s1, a, b, c, d, k1);
+                    s2 = add_dots(s2, a, b, c, d, k2);
+                    s3 = add_dots(s3, a, b, c, d, k3);
+                }
             }
         }
-        s0 = four_scores(here, rows, key, seen, bias0, s0);
-        s1 = four_scores(here, rows, key + THREADS_K, seen >> 4u, bias1, s1);
-        s2 = four_scores(here, rows, key + 2u * THREADS_K, seen >> 8u, bias2, s2);
-        s3 = four_scores(here, rows, key + 3u * THREADS_K, seen >> 12u, bias3, s3);
+        s0 = four_scores(here, rows, key, s0);
+        s1 = four_scores(here, rows, key + THREADS_K, s1);
+        s2 = four_scores(here, rows, key + 2u * THREADS_K, s2);
+        s3 = four_scores(here, rows, key + 3u * THREADS_K, s3);
+        if (!whole) {
+            s0 = hidden(s0, seen);
+            s1 = hidden(s1, seen >> 4u);
+            s2 = hidden(s2, seen >> 8u);
+            s3 = hidden(s3, seen >> 12u);
+        }
 
         // m' = max(m, rowmax S), over the threads that share the rows
-        weights_tile[x * QUERY_STRIDE + y] = max(max(s0, s1), max(s2, s3));
+        row_parts[x * QUERY_STRIDE + y] = max(max(s0, s1), max(s2, s3));
         workgroupBarrier();
         var next = m;
         for (var t = 0u; t < THREADS_K; t++) {
-            next = max(next, weights_tile[t * QUERY_STRIDE + y]);
+            next = max(next, row_parts[t * QUERY_STRIDE + y]);
         }
-        workgroupBarrier();
 
         // P = exp(S - m')
-        let p0 = exp_or_zero(s0, next);
-        let p1 = exp_or_zero(s1, next);
-        let p2 = exp_or_zero(s2, next);
-        let p3 = exp_or_zero(s3, next);
+        let shift = or_zero(next);
+        let p0 = exp(s0 - shift);
+        let p1 = exp(s1 - shift);
+        let p2 = exp(s2 - shift);
+        let p3 = exp(s3 - shift);
         weights_tile[x * QUERY_STRIDE + y] = p0;
         weights_tile[(x + THREADS_K) * QUERY_STRIDE + y] = p1;
         weights_tile[(x + 2u * THREADS_K) * QUERY_STRIDE + y] = p2;
@@ -154,7 +164,9 @@ fn flash(
             o3[c] *= alpha.w;
         }
         for (var chunk = 0u; chunk < TILE_KEYS; chunk += KEY_CHUNK) {
-            workgroupBarrier();
+            if (chunk > 0u) {
+                workgroupBarrier();
+            }
             for (var at = local; at < KEY_CHUNK * COLUMN_QUADS; at += THREADS_Q * THREADS_K) {
                 let j = first + chunk + at / COLUMN_QUADS;
                 let quad = at % COLUMN_QUADS;
@@ -167,25 +179,28 @@ fn flash(
                 if (!whole && any(exponent == vec4(0x7f800000u))) {
                     atomicOr(&not_finite, 1u);
                 }
-                tile[at] = v;
+                tile[at] = value_tile_quad(v);
             }
             workgroupBarrier();
             if (atomicLoad(&not_finite) == 0u) {
-                for (var j = 0u; j < KEY_CHUNK; j++) {
-                    let p = weights_tile[(chunk + j) * QUERY_STRIDE + y];
-                    for (var c = 0u; c < OUT_QUADS; c++) {
-                        let v = tile[j * COLUMN_QUADS + c * THREADS_K + x];
-                        o0[c] += p.x * v;
-                        o1[c] += p.y * v;
-                        o2[c] += p.z * v;
-                        o3[c] += p.w * v;
+                for (var begin = 0u; begin < KEY_CHUNK + problem.zero; begin += KEY_STEP) {
+                    for (var step = 0u; step < KEY_STEP; step++) {
+                        let j = begin + step;
+                        let p = weights_tile[(chunk + j) * QUERY_STRIDE + y];
+                        for (var c = 0u; c < OUT_QUADS; c++) {
+                            let v = from_tile(tile[j * COLUMN_QUADS + c * THREADS_K + x]);
+                            o0[c] += p.x * v;
+                            o1[c] += p.y * v;
+                            o2[c] += p.z * v;
+                            o3[c] += p.w * v;
+                        }
                     }
                 }
             } else {
-                for (var j = 0u; j < KEY_CHUNK; j++) {
+                for (var j = 0u; j < KEY_CHUNK + problem.zero; j++) {
                     let p = weights_tile[(chunk + j) * QUERY_STRIDE + y];
                     for (var c = 0u; c < OUT_QUADS; c++) {
-                        let v = tile[j * COLUMN_QUADS + c * THREADS_K + x];
+                        let v = from_tile(tile[j * COLUMN_QUADS + c * THREADS_K + x]);
                         o0[c] += p.x * if_seen(v, p.x);
                         o1[c] += p.y * if_seen(v, p.y);
                         o2[c] += p.z * if_seen(v, p.z);
@@ -197,12 +212,11 @@ fn flash(
     }
 
     // l of the whole row, summed in the order of x
-    workgroupBarrier();
-    weights_tile[x * QUERY_STRIDE + y] = l;
+    row_parts[x * QUERY_STRIDE + y] = l;
     workgroupBarrier();
     var sum = vec4(0.0);
     for (var t = 0u; t < THREADS_K; t++) {
-        sum += weights_tile[t * QUERY_STRIDE + y];
+        sum += row_parts[t * QUERY_STRIDE + y];
     }
     for (var c = 0u; c < OUT_QUADS; c++) {
         let column = c * THREADS_K + x;

@@ -37,9 +37,11 @@ fn four_biases(here: Place, rows: Rows, key: u32) -> vec4<u32> {
 }
 
 // Bit r: row r sees the key, by lengths, band, mask and bias.
-fn four_seen(here: Place, rows: Rows, key: u32, end: u32, biases: vec4<u32>) -> u32 {
+fn four_seen(here: Place, rows: Rows, key: u32, end: u32) -> u32 {
     var seen = (vec4(key) >= rows.begin) & (vec4(key) < min(rows.end, vec4(end)));
     if (HAS_BIAS) {
+        // Loaded again for the scores: otherwise it would take registers until then.
+        let biases = four_biases(here, rows, key + problem.zero);
         seen = seen & (biases != vec4(NEGATIVE_INFINITY));
     }
     if (HAS_MASK) {
@@ -53,21 +55,42 @@ fn four_seen(here: Place, rows: Rows, key: u32, end: u32, biases: vec4<u32>) -> 
     return bits.x | bits.y | bits.z | bits.w;
 }
 
-// The scores of one key for four rows, LOWEST where a row does not see it.
-fn four_scores(
-    here: Place,
-    rows: Rows,
-    key: u32,
-    seen: u32,
-    biases: vec4<u32>,
+// Four dims more of the dot products of four rows of Q with a row of K.
+fn add_dots(
     dots: vec4<f32>,
+    a: vec4<f32>,
+    b: vec4<f32>,
+    c: vec4<f32>,
+    d: vec4<f32>,
+    k: vec4<f32>,
 ) -> vec4<f32> {
-    var s = dots;
+    // Not dot(), which compilers start anew with a multiplication and add to `dots` at the end.
+    var s = dots + vec4(a.x, b.x, c.x, d.x) * k.x;
+    s += vec4(a.y, b.y, c.y, d.y) * k.y;
+    s += vec4(a.z, b.z, c.z, d.z) * k.z;
+    s += vec4(a.w, b.w, c.w, d.w) * k.w;
+    return s;
+}
+
+// The scores of one key for four rows, whether they see it or not.
+fn four_scores(here: Place, rows: Rows, key: u32, dots: vec4<f32>) -> vec4<f32> {
+    let biases = four_biases(here, rows, key);
+    var s = from_dots(dots);
     for (var r = 0u; r < 4u; r++) {
         let steepness = slope(rows.heads[r]);
         let distance = i32(rows.i[r]) + here.sequence.shift - i32(key);
-        let score = final_score(dots[r], steepness, distance, biases[r]);
-        s[r] = select(LOWEST, score, ((seen >> r) & 1u) == 1u);
+        s[r] = final_score(s[r], steepness, distance, biases[r]);
     }
     return s;
+}
+
+// LOWEST where a row does not see the key.
+fn hidden(s: vec4<f32>, seen: u32) -> vec4<f32> {
+    let bits = vec4(seen) & vec4(1u, 2u, 4u, 8u);
+    return select(s, vec4(LOWEST), bits == vec4(0u));
+}
+
+// What exp() subtracts: m, or 0 in a row that has seen no key yet, so that LOWEST weighs 0.
+fn or_zero(m: vec4<f32>) -> vec4<f32> {
+    return select(m, vec4(0.0), m == vec4(LOWEST));
 }

@@ -33,6 +33,7 @@ struct Problem {
     cu_seqlens_kv: u32,
     slopes: u32,
     sinks: u32,
+    zero: u32,         // 0: in the bound of a loop, which compilers then do not unroll
 }
 
 @group(0) @binding(0) var<uniform> problem: Problem;

@@ -11,7 +11,7 @@
 // and the loads of bias and mask test row and key. Loops rise by a constant to a bound fixed before
 // the loop. Barriers are under uniform conditions only.
 
-const DIM_STRIDE = DIM_QUADS + 1u;  // padded against bank conflicts
+const DIM_STRIDE = DIM_QUADS | 1u;  // padded against bank conflicts
 
 var<workgroup> q_tile: array<vec4<f32>, TILE_QUERIES * DIM_STRIDE>;
 var<workgroup> k_tile: array<vec4<f32>, TILE_KEYS * DIM_STRIDE>;

@@ -12,7 +12,7 @@
 // quad. Loops rise by a constant to a bound fixed before the loop. Barriers are under uniform
 // conditions only.
 
-const QUERY_STRIDE = THREADS_Q + 1u;  // padded against bank conflicts
+const QUERY_STRIDE = THREADS_Q | 1u;  // padded against bank conflicts
 
 var<workgroup> p_tile: array<vec4<f32>, TILE_KEYS * QUERY_STRIDE>;
 var<workgroup> v_tile: array<vec4<f32>, TILE_KEYS * COLUMN_QUADS>;

@@ -17,6 +17,7 @@ pub(crate) use loops::check_loops;
 use parts::Parts;
 pub(crate) use slot::Slot;
 pub use tile::Tile;
+use tile::step;
 pub(crate) use tile::{Blocks, check_workgroup};
 
 use crate::{Method, Operand, Problem};
@@ -176,6 +177,7 @@ impl Kernel {
                 parts.bias();
                 parts.mask();
                 parts.output(variant);
+                parts.tile(blocks.half_tile);
                 parts.files.push(shader!("fragment"));
                 parts.files.push(match blocks.tested {
                     true => shader!("verdict_tested"),
@@ -271,6 +273,8 @@ fn prologue(problem: &Problem, variant: &Variant) -> String {
         ("TILE_KEYS", 4 * blocks.threads_k),
         ("DIM_QUADS", blocks.dim_quads),
         ("KEY_CHUNK", blocks.key_chunk),
+        ("QUAD_STEP", blocks.quad_step(problem)),
+        ("KEY_STEP", step(blocks.key_chunk)),
         ("TILE_QUADS", blocks.tile_quads()),
         ("OUT_QUADS", blocks.out_quads),
         ("COLUMN_QUADS", blocks.column_quads()),

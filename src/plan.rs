@@ -77,7 +77,7 @@ impl Plan {
         let limits = attention.limits();
         check_bindings(problem, limits)?;
         let blocks = match method {
-            Method::Flash => Blocks::flash(problem, choice.tile, limits)?,
+            Method::Flash => Blocks::flash(problem, choice.tile, attention.has_f16(), limits)?,
             Method::Staged => Blocks::staged(problem, limits)?,
             Method::Broadcast => {
                 let lanes = attention.lanes_of_subgroup()?;

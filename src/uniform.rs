@@ -39,6 +39,7 @@ pub(crate) struct ProblemUniform {
     pub cu_seqlens_kv: u32,
     pub slopes: u32,
     pub sinks: u32,
+    pub zero: u32,
 }
 
 /// `Strides` of problem.wgsl, in elements.
@@ -152,6 +153,7 @@ impl ProblemUniform {
             cu_seqlens_kv: table(Operand::CuSeqlensKv),
             slopes: table(Operand::Slopes),
             sinks: table(Operand::Sinks),
+            zero: 0,
         })
     }
 }

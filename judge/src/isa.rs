@@ -20,8 +20,10 @@ impl Counts {
     }
 }
 
-/// A block counts if it has at least so many multiply-adds: the rest is addresses and softmax.
+/// A block counts if it has at least so many multiply-adds, and of every five instructions at least two
+/// are: the rest is addresses, softmax, and the loop for values that are not finite.
 const DENSE: u32 = 32;
+const DENSE_SHARE: [u32; 2] = [2, 5];
 
 /// Of all dense blocks of a program.
 pub fn dense(assembly: &str) -> Counts {
@@ -30,7 +32,9 @@ pub fn dense(assembly: &str) -> Counts {
     for line in assembly.lines().chain(["BB:"]) {
         let line = line.trim();
         if line.starts_with("BB") && line.contains(':') {
-            if block.multiply_adds >= DENSE {
+            let [share, of] = DENSE_SHARE;
+            let mostly = of * block.multiply_adds >= share * block.instructions;
+            if block.multiply_adds >= DENSE && mostly {
                 all = all.add(block);
             }
             block = Counts::default();

@@ -13,6 +13,8 @@ pub struct Card {
     executables: khr::pipeline_executable_properties::Device,
     /// Driver and version.
     pub driver: String,
+    /// Vector registers of 64 lanes that the waves of a SIMD share.
+    pub registers: u64,
     // Closes the library when dropped.
     _entry: ash::Entry,
 }
@@ -30,6 +32,10 @@ impl Compiled {
         self.statistics.get(name).copied().ok_or_else(|| format!("no {name:?} among {}", known()))
     }
 }
+
+/// Families with 192 KiB of vector registers a SIMD; RDNA2 and the smaller RDNA3 have 128 KiB (Mesa,
+/// ac_gpu_info.c).
+const LARGE_FILES: [&str; 4] = ["NAVI31", "NAVI32", "GFX1100", "GFX1101"];
 
 fn text(chars: &[c_char]) -> String {
     // SAFETY: the specification has these arrays end in a zero.
@@ -87,13 +93,15 @@ impl Card {
             let device = instance.create_device(card, &info, None).map_err(failed("device"))?;
             let executables = khr::pipeline_executable_properties::Device::new(&instance, &device);
             let driver = format!("{} {}", text(&driver.driver_name), text(&driver.driver_info));
-            Ok(Card { device, executables, driver, _entry: entry })
+            let family = std::env::var("RADV_FORCE_FAMILY").unwrap_or_default();
+            let registers = if LARGE_FILES.contains(&&*family) { 768 } else { 512 };
+            Ok(Card { device, executables, driver, registers, _entry: entry })
         }
     }
 
-    /// Compiles the one entry point of a module for subgroups of 64, without runtime checks, as the
+    /// Compiles the one entry point of a module for subgroups of so many lanes, without runtime checks, as the
     /// library does.
-    pub fn compile(&self, wgsl: &str) -> Result<Compiled, String> {
+    pub fn compile(&self, wgsl: &str, lanes: u32) -> Result<Compiled, String> {
         let module = naga::front::wgsl::parse_str(wgsl).map_err(|e| e.emit_to_string(wgsl))?;
         let all = naga::valid::Capabilities::all();
         let info = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), all)
@@ -116,7 +124,7 @@ impl Card {
         let words = naga::back::spv::write_vec(&module, &info, &options, None)
             .map_err(|why| why.to_string())?;
         let [entry] = &module.entry_points[..] else { return Err("not one entry point".into()) };
-        self.pipeline(&words, &entry.name, &bindings(&module)).map_err(|why| why.to_string())
+        self.pipeline(&words, &entry.name, &bindings(&module), lanes).map_err(|why| why.to_string())
     }
 
     fn pipeline(
@@ -124,6 +132,7 @@ impl Card {
         words: &[u32],
         entry: &str,
         bindings: &[vk::DescriptorSetLayoutBinding<'_>],
+        lanes: u32,
     ) -> Result<Compiled, vk::Result> {
         let name = CString::new(entry).unwrap_or_default();
         // SAFETY: as in `open`; nothing is destroyed, since the process ends after a few modules and
@@ -136,7 +145,7 @@ impl Card {
             let info = vk::ShaderModuleCreateInfo::default().code(words);
             let module = self.device.create_shader_module(&info, None)?;
             let mut size = vk::PipelineShaderStageRequiredSubgroupSizeCreateInfo::default()
-                .required_subgroup_size(64);
+                .required_subgroup_size(lanes);
             let stage = vk::PipelineShaderStageCreateInfo::default()
                 .stage(vk::ShaderStageFlags::COMPUTE)
                 .module(module)

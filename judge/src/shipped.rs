@@ -7,10 +7,10 @@ use wgpu_attention::{Attention, CacheShape, Choice, Element, Group, Method, Prob
 pub struct Configuration {
     pub name: String,
     pub wgsl: String,
-    pub kernel: &'static str,
     pub tile: String,
     pub invocations: u32,
-    pub workgroup_bytes: u32,
+    /// Waves that a SIMD must be able to hold at a time, so that some work while others wait.
+    pub fewest_waves: u64,
 }
 
 /// Limits that differ between GPUs: workgroup memory in KiB, invocations of a workgroup.
@@ -36,10 +36,9 @@ pub fn all() -> Result<Vec<Configuration>, String> {
                     all.push(Configuration {
                         name: format!("{element:?} d={dim} {what}, {kib} KiB, {invocations}"),
                         wgsl: dispatch.wgsl.clone(),
-                        kernel: dispatch.kernel,
                         tile: format!("{} x {}", about.tile.queries, about.tile.keys),
                         invocations: dispatch.invocations,
-                        workgroup_bytes: dispatch.workgroup_bytes,
+                        fewest_waves: if dispatch.invocations > 64 { 4 } else { 3 },
                     });
                 }
             }

@@ -25,6 +25,7 @@ impl Blocks {
             out_quads: quads[1],
             column_tiles: 1,
             tested: false,
+            half_tile: false,
             lane_rows: rows.max(1),
             lanes: 0,
         };
@@ -78,6 +79,7 @@ impl Blocks {
             out_quads: quads[1],
             column_tiles: 1,
             tested: false,
+            half_tile: false,
             lane_rows: rows,
             lanes,
         };

@@ -282,6 +282,15 @@ impl Parts<'_> {
         self.place(home, Slot::Weights, shader!("weights_buffer"), shader!("weights_arena"));
     }
 
+    /// What K and V are in workgroup memory.
+    pub fn tile(&mut self, half: bool) {
+        self.names_f16 |= half;
+        self.files.push(match half {
+            true => shader!("tile_f16"),
+            false => shader!("tile_f32"),
+        });
+    }
+
     /// Where a workgroup's rows go: to scratch if others have more of their keys.
     pub fn output(&mut self, variant: &Variant) {
         self.sequences();

@@ -1,6 +1,6 @@
 //! The tile table, the memory a tile takes, and the loop iterations it costs.
 
-use crate::{Error, Problem};
+use crate::{Element, Error, Operand, Problem};
 
 /// Query and key tokens that one workgroup of the fused kernel handles at a time.
 ///
@@ -31,11 +31,13 @@ impl Tile {
 /// (largest value_dim, most rows of a kv head, tile), tried in order: the first whose workgroup fits
 /// the device. Few rows: many keys a tile, so that the workgroup has something to do. Long value
 /// rows: more threads share one, so that a thread's part of O stays in registers.
-const TABLE: [(u32, u32, Tile); 9] = [
+const TABLE: [(u32, u32, Tile); 11] = [
     (128, 4, Tile { queries: 4, keys: 128 }),
     (128, 16, Tile { queries: 16, keys: 64 }),
-    (128, u32::MAX, Tile { queries: 64, keys: 32 }),
-    (128, u32::MAX, Tile { queries: 32, keys: 32 }),
+    (64, u32::MAX, Tile { queries: 64, keys: 32 }),
+    (64, u32::MAX, Tile { queries: 32, keys: 32 }),
+    (128, u32::MAX, Tile { queries: 64, keys: 64 }),
+    (128, u32::MAX, Tile { queries: 32, keys: 64 }),
     (256, u32::MAX, Tile { queries: 16, keys: 64 }),
     (u32::MAX, u32::MAX, Tile { queries: 8, keys: 128 }),
     // Devices below WebGPU's default limits.
@@ -48,8 +50,11 @@ const TABLE: [(u32, u32, Tile); 9] = [
 const VALUES_OUT_QUADS: u32 = 2;
 /// The stages' tile: small enough for every device with WebGPU's default limits.
 const STAGED: Tile = Tile { queries: 32, keys: 32 };
-/// More workgroup memory than this brings no tile of the table anything.
-const USEFUL_BYTES: u32 = 32 << 10;
+/// More workgroup memory for 64 invocations than this leaves a compute unit of AMD's with less than
+/// four waves a SIMD.
+const BYTES_A_WAVE: u32 = 8 << 10;
+/// The same for workgroups of one wave, of which three must do: those of few rows have many keys.
+const BYTES_OF_ONE_WAVE: u32 = 10 << 10;
 /// A thread keeps 4 rows of this many quads of O: more would not be registers anywhere.
 const MOST_OUT_QUADS: u32 = 16;
 
@@ -68,6 +73,8 @@ pub(crate) struct Blocks {
     pub column_tiles: u32,
     /// The fused kernel tests each tile for what mask and bias leave of it.
     pub tested: bool,
+    /// The fused kernel keeps K and V in workgroup memory as f16, as they are stored.
+    pub half_tile: bool,
     /// Whole rows of a thread of `decode` or `broadcast`; 0 for the others, with fragments of 4 x 4.
     pub lane_rows: u32,
     /// Threads of `broadcast`, each with rows of its own; 0 for the others.
@@ -93,16 +100,29 @@ impl Blocks {
 
     /// Quads of the workgroup memory that holds K, then V.
     pub fn tile_quads(&self) -> u32 {
-        let k = 4 * self.threads_k * (self.dim_quads + 1);
+        let k = 4 * self.threads_k * odd(self.dim_quads);
         k.max(self.key_chunk * self.column_quads())
     }
 
-    fn p_bytes(&self) -> u32 {
-        16 * 4 * self.threads_k * (self.threads_q + 1)
+    /// Quads of the dot products that `flash` takes at once: a divisor of each chunk of them. One
+    /// where a bias has the registers.
+    pub fn quad_step(&self, problem: &Problem) -> u32 {
+        if problem.has_bias() && !self.half_tile {
+            return 1;
+        }
+        let quads = problem.shape.head_dim.div_ceil(4);
+        step(self.dim_quads).min(step(quads % self.dim_quads.max(1)))
     }
 
+    fn p_bytes(&self) -> u32 {
+        16 * 4 * self.threads_k * odd(self.threads_q)
+    }
+
+    /// P, the maxima of four keys each, the tile of K or V, and what tells about the tile.
     pub fn flash_bytes(&self) -> u32 {
-        self.p_bytes() + 16 * self.tile_quads() + if self.tested { 12 } else { 4 }
+        let quad_bytes = if self.half_tile { 8 } else { 16 };
+        let flags = if self.tested { 12 } else { 4 };
+        self.p_bytes() + self.p_bytes() / 4 + quad_bytes * self.tile_quads() + flags
     }
 
     /// Eight quads, a maximum and a sum of each thread.
@@ -111,7 +131,7 @@ impl Blocks {
     }
 
     pub fn scores_bytes(&self) -> u32 {
-        16 * 4 * (self.threads_q + self.threads_k) * (self.dim_quads + 1)
+        16 * 4 * (self.threads_q + self.threads_k) * odd(self.dim_quads)
     }
 
     pub fn values_bytes(&self) -> u32 {
@@ -127,7 +147,7 @@ impl Blocks {
         let dim_quads = shape.head_dim.div_ceil(4).min(8);
         let column_tiles = columns.div_ceil(out_quads);
         let key_chunk = STAGED.keys;
-        let tested = false;
+        let (tested, half_tile) = (false, false);
         let blocks = Blocks {
             threads_q,
             threads_k,
@@ -136,6 +156,7 @@ impl Blocks {
             out_quads,
             column_tiles,
             tested,
+            half_tile,
             lane_rows: 0,
             lanes: 0,
         };
@@ -148,16 +169,18 @@ impl Blocks {
     pub fn flash(
         problem: &Problem,
         choice: Option<Tile>,
+        native_f16: bool,
         limits: &wgpu::Limits,
     ) -> Result<Blocks, Error> {
+        let half_tile = native_f16 && problem.element_of(Operand::K) == Element::F16;
         if let Some(tile) = choice {
-            return Blocks::of_tile(problem, tile, limits);
+            return Blocks::of_tile(problem, tile, half_tile, limits);
         }
         let (value_dim, rows) = (problem.shape.value_dim, problem.riding_rows());
         let rows = TABLE.iter().filter(|row| value_dim <= row.0 && rows <= row.1);
         let mut refused = None;
         for (_, _, tile) in rows {
-            match (Blocks::of_tile(problem, *tile, limits), &refused) {
+            match (Blocks::of_tile(problem, *tile, half_tile, limits), &refused) {
                 (Ok(blocks), _) => return Ok(blocks),
                 // The first tile is the one meant for this problem: what stops it is the reason.
                 (Err(error), None) => refused = Some(error),
@@ -168,7 +191,12 @@ impl Blocks {
         Err(refused.unwrap_or(Error::Limit { what, need, got: 0 }))
     }
 
-    fn of_tile(problem: &Problem, tile: Tile, limits: &wgpu::Limits) -> Result<Blocks, Error> {
+    fn of_tile(
+        problem: &Problem,
+        tile: Tile,
+        half_tile: bool,
+        limits: &wgpu::Limits,
+    ) -> Result<Blocks, Error> {
         tile.validate()?;
         let shape = problem.shape;
         let (threads_q, threads_k) = (tile.queries / 4, tile.keys / 4);
@@ -181,6 +209,7 @@ impl Blocks {
             out_quads,
             column_tiles: 1,
             tested: problem.has_bias() || problem.has_mask(),
+            half_tile,
             lane_rows: 0,
             lanes: 0,
         };
@@ -194,7 +223,11 @@ impl Blocks {
         }
         check_workgroup(blocks.threads(), blocks.flash_bytes(), limits)?;
         // Use what memory there is: whole rows of K if they fit, as many keys of V as fit beside.
-        let budget = limits.max_compute_workgroup_storage_size.min(USEFUL_BYTES);
+        let useful = match blocks.threads().div_ceil(64) {
+            1 => BYTES_OF_ONE_WAVE,
+            waves => waves * BYTES_A_WAVE,
+        };
+        let budget = limits.max_compute_workgroup_storage_size.min(useful);
         let fits = |blocks: &Blocks| blocks.flash_bytes() <= budget;
         for dim_quads in 2..=shape.head_dim.div_ceil(4).min(16) {
             let wider = Blocks { dim_quads, ..blocks };
@@ -205,13 +238,23 @@ impl Blocks {
         blocks.dim_quads = quads.div_ceil(quads.div_ceil(blocks.dim_quads));
         while 2 * blocks.key_chunk <= tile.keys && tile.keys.is_multiple_of(2 * blocks.key_chunk) {
             let longer = Blocks { key_chunk: 2 * blocks.key_chunk, ..blocks };
-            if longer.tile_quads() > blocks.tile_quads().max(4 * threads_k * 17) || !fits(&longer) {
+            if !fits(&longer) {
                 break;
             }
             blocks = longer;
         }
         Ok(blocks)
     }
+}
+
+/// Trips of a loop of so many that are written out: more take registers from other waves.
+pub(super) const fn step(trips: u32) -> u32 {
+    2 - trips % 2
+}
+
+/// Rows of an odd number of quads: neighbouring ones begin in different banks.
+const fn odd(quads: u32) -> u32 {
+    quads | 1
 }
 
 pub(crate) fn check_workgroup(
