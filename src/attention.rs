@@ -1,8 +1,16 @@
 //! One per device: what the device can do, and the pipelines compiled so far.
 
+#[cfg(not(target_family = "wasm"))]
+mod candidates;
 mod choice;
+mod choice_text;
+#[cfg(not(target_family = "wasm"))]
+mod class;
 mod loop_limit;
+mod options;
 mod pipeline;
+#[cfg(not(target_family = "wasm"))]
+mod tuning;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,24 +18,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::kernel::Module;
 use crate::{Error, Plan, Problem, scope};
 pub use choice::{Choice, Method};
+#[cfg(not(target_family = "wasm"))]
+pub use class::Class;
 pub use loop_limit::LoopLimit;
+pub use options::Options;
 pub(crate) use pipeline::Pipeline;
-
-/// What an [`Attention`] cannot learn from the device, or should not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Options {
-    /// Loop iterations allowed to one invocation.
-    pub loop_limit: LoopLimit,
-}
-
-impl Options {
-    /// The same with another loop limit.
-    #[must_use]
-    pub const fn loop_limit(self, loop_limit: LoopLimit) -> Options {
-        Options { loop_limit }
-    }
-}
+#[cfg(not(target_family = "wasm"))]
+pub use tuning::Tuning;
 
 /// Plans attention for one device and keeps its pipelines. Cloning shares them.
 ///
@@ -36,6 +33,9 @@ impl Options {
 #[derive(Clone, Debug)]
 pub struct Attention {
     shared: Arc<Shared>,
+    excluded: options::Excluded,
+    #[cfg(not(target_family = "wasm"))]
+    tuning: Tuning,
 }
 
 #[derive(Debug)]
@@ -48,6 +48,9 @@ struct Shared {
     /// Mesa's software adapter runs the shaders.
     llvmpipe: bool,
     pipelines: Mutex<HashMap<String, Entry>>,
+    /// The caller's, on disk.
+    #[cfg(not(target_family = "wasm"))]
+    pipeline_cache: Option<wgpu::PipelineCache>,
 }
 
 /// One lock a key: compiling one module holds up only those who want the same one.
@@ -72,26 +75,53 @@ impl Attention {
                 .then_some(info.subgroup_max_size),
             llvmpipe: info.name.starts_with("llvmpipe"),
             pipelines: Mutex::default(),
+            #[cfg(not(target_family = "wasm"))]
+            pipeline_cache: options.pipeline_cache,
         };
-        Attention { shared: Arc::new(shared) }
+        Attention {
+            shared: Arc::new(shared),
+            excluded: options.excluded,
+            #[cfg(not(target_family = "wasm"))]
+            tuning: options.tuning,
+        }
     }
 
-    /// Validates the problem, chooses kernels and tiles, checks the device's limits, and compiles
-    /// what no earlier plan has compiled.
+    /// The same, with the same pipelines, but no plan uses this method: see [`Options::without`].
+    #[must_use]
+    pub fn without(self, method: Method) -> Attention {
+        Attention { excluded: self.excluded.with(method), ..self }
+    }
+
+    /// The same, with the same pipelines, with these choices: see [`Options::tuning`].
+    #[cfg(not(target_family = "wasm"))]
+    #[must_use]
+    pub fn with_tuning(self, tuning: Tuning) -> Attention {
+        Attention { tuning, ..self }
+    }
+
+    /// What was measured to be best.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn tuning(&self) -> &Tuning {
+        &self.tuning
+    }
+
+    /// Validates the problem, takes the kernels and tiles of [`Options::tuning`] or chooses some,
+    /// checks the device's limits, and compiles what no earlier plan has compiled.
     ///
     /// # Errors
     /// What [`Problem::validate`] finds; [`Error::Stride`] for 16-bit output with an odd stride or
     /// offset, and for a mask with a row that does not start on a word; [`Error::Limit`];
-    /// [`Error::Device`] if wgpu refuses a pipeline. In browsers wgpu reports that later: use
+    /// [`Error::Excluded`] if [`Options::without`] leaves no method; [`Error::Device`] if wgpu refuses a pipeline. In browsers wgpu reports that later: use
     /// [`Attention::plan_async`].
     pub fn plan(&self, problem: &Problem) -> Result<Plan, Error> {
         self.plan_with(problem, Choice::default())
     }
 
-    /// As [`Attention::plan`], with method and tile by hand.
+    /// As [`Attention::plan`], with method and tile by hand. A choice that is not the default wins
+    /// over [`Options::tuning`].
     ///
     /// # Errors
-    /// As [`Attention::plan`]; [`Error::Unexpected`] for scores or weights wanted of a fused kernel,
+    /// As [`Attention::plan`]; [`Error::Excluded`] for a method of [`Options::without`]; [`Error::Unexpected`] for scores or weights wanted of a fused kernel,
     /// which never forms them; [`Error::Size`] for a tile that the method does not have, and
     /// [`Error::Limit`] for [`Method::Broadcast`] on a device without `Features::SUBGROUP` or with
     /// subgroups of several sizes.
@@ -117,6 +147,27 @@ impl Attention {
             self.lock().clear();
         }
         outcome
+    }
+
+    pub(crate) fn allows(&self, method: Method) -> bool {
+        !self.excluded.contains(method)
+    }
+
+    /// The choice that was measured to be best for a valid problem.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn tuned(&self, problem: &Problem) -> Option<Choice> {
+        // Most have no table: for them this costs nothing.
+        if self.tuning.is_empty() { None } else { self.tuning.get(&Class::of_valid(problem)) }
+    }
+
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn pipeline_cache(&self) -> Option<&wgpu::PipelineCache> {
+        self.shared.pipeline_cache.as_ref()
+    }
+
+    #[cfg(target_family = "wasm")]
+    pub(crate) fn pipeline_cache(&self) -> Option<&wgpu::PipelineCache> {
+        None
     }
 
     pub(crate) fn device(&self) -> &wgpu::Device {
@@ -181,8 +232,7 @@ impl Attention {
             Some((pipeline, heard)) if *heard || unheard => return Ok(pipeline.clone()),
             _ => {}
         }
-        let pipeline =
-            scope.run(self.device(), || Arc::new(Pipeline::compile(self.device(), module)))?;
+        let pipeline = scope.run(self.device(), || Arc::new(Pipeline::compile(self, module)))?;
         *entry = Some((pipeline.clone(), !unheard));
         Ok(pipeline)
     }

@@ -14,7 +14,7 @@ use crate::texture::{self, TEXEL_BYTES};
 use crate::{Attention, Element, Error, Problem, Shape};
 
 /// Where a cache keeps its rows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Pool {
     /// What suits the adapter: a texture where Mesa's llvmpipe runs the shaders and a texture is

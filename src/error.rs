@@ -1,6 +1,6 @@
 //! Every mistake a caller can make, as a value.
 
-use crate::{Element, Operand};
+use crate::{Element, Method, Operand};
 
 /// What was wrong, what was needed and what was given.
 ///
@@ -115,6 +115,12 @@ pub enum Error {
         /// What the device allows.
         got: u64,
     },
+    /// A method that [`Options::without`](crate::Options::without) excludes, asked for by hand, or
+    /// without another one that computes the problem.
+    Excluded {
+        /// The method.
+        method: Method,
+    },
     /// A cache without room for more. Nothing has changed.
     Full {
         /// What ran out: tokens of a sequence, or pages.
@@ -124,6 +130,8 @@ pub enum Error {
         /// How many there are: of tokens in all, of pages those that are free.
         got: u64,
     },
+    /// A file that could not be written. The system's own words.
+    File(String),
     /// No adapter, or no device from it. The text says what to install.
     NoAdapter(String),
     /// The device is lost or destroyed.
@@ -134,7 +142,7 @@ pub enum Error {
 }
 
 /// The limits that are not in bytes.
-const COUNTED: [&str; 10] = [
+const COUNTED: [&str; 12] = [
     "max_compute_workgroup_size_x",
     "max_compute_invocations_per_workgroup",
     "max_storage_buffers_per_shader_stage",
@@ -145,6 +153,8 @@ const COUNTED: [&str; 10] = [
     "workgroups",
     "value_dim of the fused kernel",
     "loop iterations of one invocation",
+    "subgroups of one size, with the feature SUBGROUP",
+    "the feature PIPELINE_CACHE",
 ];
 
 impl std::fmt::Display for Error {
@@ -191,6 +201,10 @@ impl std::fmt::Display for Error {
             Error::Full { what, need, got } => {
                 write!(f, "cache is full: need {need} {what}, got {got}")
             }
+            Error::Excluded { method } => {
+                write!(f, "{method:?}: excluded by the options, and nothing else was allowed")
+            }
+            Error::File(why) => write!(f, "file: {why}"),
             Error::NoAdapter(why) => write!(f, "no usable GPU adapter: {why}"),
             Error::DeviceLost(why) => write!(f, "device lost: {why}"),
             Error::Device(why) => write!(f, "wgpu: {why}"),

@@ -2,14 +2,28 @@
 //! the public API; the only place that makes a device, submits, polls or maps.
 
 mod adapter;
+#[cfg(not(target_family = "wasm"))]
+mod pipelines;
+#[cfg(not(target_family = "wasm"))]
+mod sealed;
+mod self_test;
 mod spare;
 mod transfer;
+#[cfg(not(target_family = "wasm"))]
+mod tuner;
 
 use crate::{
     Attention, Choice, Element, Error, Inputs, LayerInputs, LayerOutput, MultiHead, Operand,
     Output, Problem, Projection, ProjectionInputs, Scalar,
 };
+#[cfg(not(target_family = "wasm"))]
+pub use pipelines::PipelineFile;
+#[cfg(not(target_family = "wasm"))]
+pub use sealed::Loaded;
+pub use self_test::{SelfTest, Verdict};
 use transfer::{Resident, copy_rows};
+#[cfg(not(target_family = "wasm"))]
+pub use tuner::{Candidate, Outcome, Progress, Tuned, Tuner, TunerSettings};
 
 /// A device for host calls: slices in, vectors out.
 ///

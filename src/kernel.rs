@@ -17,6 +17,8 @@ pub(crate) use loops::check_loops;
 use parts::Parts;
 pub(crate) use slot::Slot;
 pub use tile::Tile;
+#[cfg(not(target_family = "wasm"))]
+pub(crate) use tile::flash_tiles;
 use tile::step;
 pub(crate) use tile::{Blocks, check_workgroup};
 

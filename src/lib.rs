@@ -91,6 +91,8 @@ mod texture;
 mod uniform;
 
 pub use attention::{Attention, Choice, LoopLimit, Method, Options};
+#[cfg(not(target_family = "wasm"))]
+pub use attention::{Class, Tuning};
 pub use bind::Bound;
 pub use buffers::Buffers;
 pub use cache::{
@@ -100,8 +102,10 @@ pub use describe::{Description, Dispatch};
 pub use error::Error;
 /// The version of `half` whose numbers host calls take.
 pub use half;
+#[cfg(all(feature = "host", not(target_family = "wasm")))]
+pub use host::{Candidate, Loaded, Outcome, PipelineFile, Progress, Tuned, Tuner, TunerSettings};
 #[cfg(feature = "host")]
-pub use host::Gpu;
+pub use host::{Gpu, SelfTest, Verdict};
 pub use kernel::Tile;
 pub use merge::{Merge, MergeBound, MergePlan};
 pub use multi_head::{MultiHead, MultiHeadBound, MultiHeadPlan};

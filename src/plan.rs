@@ -1,5 +1,6 @@
 //! From a problem to the dispatches that compute it, all limits checked.
 
+mod allowed;
 mod limits;
 mod method;
 
@@ -9,9 +10,10 @@ use crate::attention::Pipeline;
 use crate::kernel::{Blocks, Kernel, PACK_THREADS, Variant};
 use crate::scope::Scope;
 use crate::{Attention, Choice, Error, Method, Operand, Problem};
+use allowed::allowed;
 pub(crate) use limits::{check_binding, check_groups_and_uniforms, check_storage_buffers, fold};
 use limits::{check_bindings, largest_binding};
-use method::{method, packed_texels};
+use method::packed_texels;
 
 /// Invocations of the kernels that walk rows. The same for all lengths, so that a growing one does
 /// not recompile.
@@ -71,9 +73,28 @@ impl Plan {
         scope: &mut impl Scope,
     ) -> Result<Plan, Error> {
         problem.validate()?;
+        #[cfg(not(target_family = "wasm"))]
+        if choice == Choice::default() {
+            // A choice that suits the class may not suit this problem: then there is none.
+            let tuned = attention.tuned(problem).filter(|tuned| *tuned != choice);
+            let tuned = tuned.map(|tuned| Plan::of_choice(attention, problem, tuned, scope));
+            if let Some(Ok(plan)) = tuned {
+                return Ok(plan);
+            }
+        }
+        Plan::of_choice(attention, problem, choice, scope)
+    }
+
+    /// Of a problem that was validated.
+    fn of_choice(
+        attention: &Attention,
+        problem: &Problem,
+        choice: Choice,
+        scope: &mut impl Scope,
+    ) -> Result<Plan, Error> {
         problem.check_packed_output()?;
         problem.mask_bits()?;
-        let method = method(attention, problem, choice)?;
+        let method = allowed(attention, problem, choice)?;
         let limits = attention.limits();
         check_bindings(problem, limits)?;
         let blocks = match method {

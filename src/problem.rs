@@ -268,6 +268,18 @@ impl Problem {
         self.sequences
     }
 
+    /// The same, contiguous operands instead of an arena.
+    #[cfg(all(feature = "host", not(target_family = "wasm")))]
+    pub(crate) fn out_of_arena(&self) -> Problem {
+        let layouts = if self.arena { [None; 7] } else { self.layouts };
+        Problem { arena: false, layouts, ..self.clone() }
+    }
+
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn band_value(&self) -> Band {
+        self.band
+    }
+
     pub(crate) fn softcap_value(&self) -> f32 {
         self.softcap
     }

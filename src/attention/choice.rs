@@ -18,6 +18,12 @@ pub enum Method {
     Decode,
 }
 
+impl Method {
+    /// All there are. Later versions may have more.
+    pub const ALL: &'static [Method] =
+        &[Method::Staged, Method::Flash, Method::Broadcast, Method::Decode];
+}
+
 /// A plan's method and tile by hand, for tests and tuning. The default leaves both to the planner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]

@@ -1,5 +1,6 @@
 //! A compiled module, and what it takes to dispatch it.
 
+use crate::Attention;
 use crate::buffers::Bindable;
 use crate::kernel::{Module, Slot};
 
@@ -11,7 +12,8 @@ pub(crate) struct Pipeline {
 }
 
 impl Pipeline {
-    pub fn compile(device: &wgpu::Device, module: Module) -> Pipeline {
+    pub fn compile(attention: &Attention, module: Module) -> Pipeline {
+        let device = attention.device();
         let name = module.name;
         let label = format!("wgpu-attention {name}");
         let entries: Vec<_> = module
@@ -51,7 +53,7 @@ impl Pipeline {
                 zero_initialize_workgroup_memory: false,
                 ..Default::default()
             },
-            cache: None,
+            cache: attention.pipeline_cache(),
         });
         Pipeline { module, pipeline, layout }
     }

@@ -2,6 +2,12 @@
 
 use crate::Error;
 
+/// What kernels use, and what the tuner and pipeline files do.
+const USEFUL: wgpu::Features = wgpu::Features::SHADER_F16
+    .union(wgpu::Features::SUBGROUP)
+    .union(wgpu::Features::TIMESTAMP_QUERY)
+    .union(wgpu::Features::PIPELINE_CACHE);
+
 /// A device with all limits of the adapter that the environment names, or of the best one.
 pub(super) async fn device(
     instance: &wgpu::Instance,
@@ -29,8 +35,7 @@ pub(super) async fn device(
     };
     let descriptor = wgpu::DeviceDescriptor {
         label: Some("wgpu-attention"),
-        required_features: adapter.features()
-            & (wgpu::Features::SHADER_F16 | wgpu::Features::SUBGROUP),
+        required_features: adapter.features() & USEFUL,
         required_limits: adapter.limits(),
         ..Default::default()
     };

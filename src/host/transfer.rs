@@ -204,7 +204,10 @@ fn map(operand: Operand, kind: Use, buffer: wgpu::Buffer) -> Mapping {
 /// Waits for the work. A mapping is only reported while someone polls: here a thread, so that no
 /// executor is blocked. A device lost meanwhile makes wgpu's poll fail or panic; both end here.
 #[cfg(not(target_family = "wasm"))]
-async fn done(device: &wgpu::Device, submission: wgpu::SubmissionIndex) -> Result<(), Error> {
+pub(super) async fn done(
+    device: &wgpu::Device,
+    submission: wgpu::SubmissionIndex,
+) -> Result<(), Error> {
     let (sender, polled) = oneshot_channel();
     let device = device.clone();
     let poll = wgpu::PollType::Wait { submission_index: Some(submission), timeout: None };

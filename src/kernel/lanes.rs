@@ -10,7 +10,20 @@ const MOST_LANE_QUADS: u32 = 160;
 /// repays its compile time within about 100 calls.
 const LANES_TABLE: [(u32, u64); 3] = [(32, 0), (64, 400_000_000), (128, 4_000_000_000)];
 
+/// Query rows that a lane of `broadcast` may hold, the most first, and keys that it takes at a time.
+const LANE_ROWS: [u32; 3] = [4, 2, 1];
+const MOST_LANE_KEYS: u32 = 16;
+
 impl Blocks {
+    /// The tiles of `broadcast`, for tuning.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn broadcast_tiles(lanes: u32) -> impl Iterator<Item = Tile> {
+        let keys = [MOST_LANE_KEYS, MOST_LANE_KEYS / 2];
+        LANE_ROWS
+            .into_iter()
+            .flat_map(move |rows| keys.map(|keys| Tile { queries: rows * lanes, keys }))
+    }
+
     /// Threads and rows of `decode`: as few rows as there are, so that no thread has idle ones.
     pub fn decode(problem: &Problem, threads: u32, limits: &wgpu::Limits) -> Result<Blocks, Error> {
         let shape = problem.shape;
@@ -56,16 +69,19 @@ impl Blocks {
                     });
                     worth && rows * lanes <= problem.riding_rows()
                 };
-                [4, 2].into_iter().find(|&rows| fits(rows)).unwrap_or(1)
+                LANE_ROWS.into_iter().find(|&rows| fits(rows)).unwrap_or(1)
             }
         };
         // Where each key is in a page of its own, every lane looks for one.
         let paged = problem.cache().is_some_and(|cache| cache.paging.is_some());
-        let keys = choice.map_or(if paged { lanes.min(16) } else { 16 }, |tile| tile.keys);
+        let keys = choice
+            .map_or(if paged { lanes.min(MOST_LANE_KEYS) } else { MOST_LANE_KEYS }, |tile| {
+                tile.keys
+            });
         let tile = Tile { queries: rows * lanes, keys };
         tile.validate()?;
-        let good = choice.is_none_or(|choice| choice == tile) && [1, 2, 4].contains(&rows);
-        if !good || keys > 16 || (paged && keys > lanes) {
+        let good = choice.is_none_or(|choice| choice == tile) && LANE_ROWS.contains(&rows);
+        if !good || keys > MOST_LANE_KEYS || (paged && keys > lanes) {
             let need =
                 "1, 2 or 4 queries a lane, 4 to 16 keys; of a paged cache at most a key a lane";
             let got = u128::from(choice.map_or(keys, |tile| tile.queries));

@@ -46,6 +46,12 @@ const TABLE: [(u32, u32, Tile); 11] = [
     (u32::MAX, u32::MAX, Tile { queries: 4, keys: 4 }),
 ];
 
+/// The table's tiles, for tuning.
+#[cfg(not(target_family = "wasm"))]
+pub(crate) fn flash_tiles() -> impl Iterator<Item = Tile> {
+    TABLE.iter().map(|row| row.2)
+}
+
 /// Value quads that one thread of `values` sums for each of its rows.
 const VALUES_OUT_QUADS: u32 = 2;
 /// The stages' tile: small enough for every device with WebGPU's default limits.

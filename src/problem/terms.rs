@@ -85,7 +85,7 @@ impl Band {
 }
 
 /// How a number is stored.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Element {
     /// IEEE 754 binary32.

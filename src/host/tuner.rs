@@ -1,0 +1,149 @@
+//! Which kernels and tiles are best here: measured, kept, looked up.
+
+mod clock;
+mod decide;
+mod file;
+mod operands;
+mod race;
+mod report;
+mod settings;
+
+use std::path::Path;
+
+use super::Gpu;
+use super::sealed::{Loaded, header, read, seal, unseal, write};
+use crate::{Attention, Choice, Class, Error, Operand, Problem, Tuning};
+use race::Race;
+pub use report::{Candidate, Outcome, Progress, Tuned};
+pub use settings::TunerSettings;
+
+/// Measures which choice is best for a [`Class`] of problems on a device, and keeps what it found in
+/// memory and in a file.
+///
+/// Candidates take turns, so that whatever else the machine does meets them all; a candidate must give
+/// the planner's answer, and beat its time by a margin, to replace it. Operands are made up: random
+/// numbers, masks that hide a quarter of the keys, every sequence as long as it can be.
+///
+/// ```no_run
+/// use wgpu_attention::{Gpu, Problem, Shape, Tuner};
+/// # fn main() -> Result<(), wgpu_attention::Error> {
+/// let gpu = Gpu::new()?;
+/// let mut tuner = Tuner::new(&gpu);
+/// println!("attention.tuning: {}", tuner.load("attention.tuning"));
+/// for tokens in [256, 1024, 4096] {
+///     let problem = Problem::new(Shape::self_attention(1, 8, tokens, 64)).causal();
+///     // Not measured again if the file knows its class.
+///     let choice = tuner.tune(&problem, |at| eprint!("\r{} of {}", at.candidate, at.candidates))?;
+///     println!("{tokens} tokens: {choice}");
+/// }
+/// tuner.save("attention.tuning")?;
+/// // From now on these calls use what was found, without compiling it again. In your own program:
+/// // Attention::with(&device, Options::default().tuning(tuner.tuning().clone()))
+/// let gpu = gpu.with_attention(tuner.attention());
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Tuner {
+    /// With a planner that knows no tuning, so that the default choice is the tables' own.
+    gpu: Gpu,
+    settings: TunerSettings,
+    tuning: Tuning,
+}
+
+impl Tuner {
+    /// For a device, with the planner's options. What its tuning says already is what candidates must
+    /// beat.
+    pub fn new(gpu: &Gpu) -> Tuner {
+        let tuning = gpu.planner().tuning().clone();
+        let planner = gpu.planner().clone().with_tuning(Tuning::default());
+        let gpu = gpu.clone().with_attention(planner);
+        Tuner { gpu, settings: TunerSettings::default(), tuning }
+    }
+
+    /// The same with other settings.
+    #[must_use]
+    pub fn with_settings(self, settings: TunerSettings) -> Tuner {
+        Tuner { settings, ..self }
+    }
+
+    /// All that was found.
+    pub fn tuning(&self) -> &Tuning {
+        &self.tuning
+    }
+
+    /// The planner with all that was found, and with what measuring has compiled.
+    pub fn attention(&self) -> Attention {
+        self.gpu.planner().clone().with_tuning(self.tuning.clone())
+    }
+
+    /// The best choice for a problem; measures it first unless its class is known.
+    ///
+    /// # Errors
+    /// As [`Tuner::measure`].
+    pub fn tune(&mut self, problem: &Problem, show: impl FnMut(Progress)) -> Result<Choice, Error> {
+        match self.tuning.get(&Class::of(problem)?) {
+            Some(choice) => Ok(choice),
+            None => self.measure(problem, show).map(|tuned| tuned.choice),
+        }
+    }
+
+    /// Measures a problem, which stands for its class, whether that is known or not, and says what
+    /// became of each candidate. An arena's operands are measured contiguous.
+    ///
+    /// # Errors
+    /// As [`Attention::plan`]; [`Error::Size`] for a problem without output; [`Error::Full`] for a
+    /// cache whose pages do not hold all its sequences at their full length; [`Error::Limit`] and
+    /// [`Error::Device`] if its operands find no memory; [`Error::DeviceLost`]. What was found before
+    /// stays.
+    pub fn measure(
+        &mut self,
+        problem: &Problem,
+        mut show: impl FnMut(Progress),
+    ) -> Result<Tuned, Error> {
+        problem.validate()?;
+        let problem = problem.out_of_arena();
+        if problem.elements(Operand::O) == 0 {
+            return Err(Error::Size { what: "o", need: "an element, to be measured", got: 0 });
+        }
+        let known = self.tuning.get(&Class::of_valid(&problem));
+        let planner = self.gpu.planner();
+        let possible = |choice: &Choice| planner.plan_with(&problem, *choice).is_ok();
+        // A choice of the class may not suit this problem: then the planner falls back, too.
+        let mut choices: Vec<Choice> = known.into_iter().filter(possible).collect();
+        choices.push(Choice::default());
+        choices.extend(planner.proposals(&problem));
+        let tuned = Race::new(&self.gpu, &problem, &self.settings, &mut show)?.run(&choices)?;
+        self.tuning = std::mem::take(&mut self.tuning).with(tuned.class, tuned.choice);
+        Ok(tuned)
+    }
+
+    /// Adds what a file knows to what was found; says what came of it. A file from another adapter,
+    /// driver or version of this crate, or of a device with other limits, and one that is not exactly
+    /// what was written, is as if there were none.
+    pub fn load(&mut self, path: impl AsRef<Path>) -> Loaded {
+        let header = header("tuning", self.gpu.planner());
+        let bytes = read(path.as_ref(), file::MOST_BYTES);
+        let loaded = bytes.and_then(|bytes| file::parse(unseal(&header, &bytes)?));
+        match loaded {
+            Ok(loaded) => {
+                let tuning = std::mem::take(&mut self.tuning);
+                let add = |tuning: Tuning, (class, choice): (&Class, &Choice)| {
+                    tuning.with(*class, *choice)
+                };
+                self.tuning = loaded.iter().fold(tuning, add);
+                Loaded::Fresh
+            }
+            Err(why) => why,
+        }
+    }
+
+    /// Writes all that was found, for this adapter, driver and version of the crate. A file that is
+    /// there is replaced as a whole.
+    ///
+    /// # Errors
+    /// [`Error::File`]. What was there before is still there.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let header = header("tuning", self.gpu.planner());
+        write(path.as_ref(), &seal(&header, file::text(&self.tuning).as_bytes()))
+    }
+}

@@ -1,0 +1,239 @@
+//! Candidates of one class against the incumbent.
+
+use std::time::{Duration, Instant};
+
+use super::clock::Clock;
+use super::decide::{agree, median, ratio, winner};
+use super::operands::{Operands, make};
+use super::report::{Candidate, Outcome, Progress, Tuned};
+use super::settings::TunerSettings;
+use crate::host::Gpu;
+use crate::{Bound, Choice, Class, Description, Error, Operand, Problem};
+
+/// Rounds in which all take part, and of those how many go on to the final beside the incumbent.
+const HEATS: u32 = 2;
+const FINALISTS: usize = 3;
+/// A final of fewer rounds decides nothing.
+const FEWEST_ROUNDS: u32 = 3;
+/// Parts of the budget by which the last candidate must have begun and the last heat: what is left
+/// belongs to the final.
+const ENTER_BY: f64 = 0.5;
+const HEAT_BY: f64 = 0.6;
+
+/// Who races, on what, and under which rules.
+pub(super) struct Race<'a> {
+    gpu: &'a Gpu,
+    problem: &'a Problem,
+    settings: &'a TunerSettings,
+    class: Class,
+    show: &'a mut dyn FnMut(Progress),
+    begun: Instant,
+    clock: Clock<'a>,
+    operands: Operands,
+    scratch: wgpu::Buffer,
+    /// What each that was planned does.
+    seen: Vec<Description>,
+    /// What the incumbent computes, and the scratch it takes.
+    answer: Option<(Vec<f32>, u64)>,
+    entrants: Vec<Entrant>,
+}
+
+struct Entrant {
+    choice: Choice,
+    /// What it races with, or why it does not.
+    racer: Result<Racer, Outcome>,
+}
+
+struct Racer {
+    bound: Bound,
+    /// Calls of a submit.
+    calls: u32,
+    /// Seconds of a call, one a round, first those of the heats, then those of the final.
+    times: Vec<f64>,
+}
+
+impl<'a> Race<'a> {
+    pub fn new(
+        gpu: &'a Gpu,
+        problem: &'a Problem,
+        settings: &'a TunerSettings,
+        show: &'a mut dyn FnMut(Progress),
+    ) -> Result<Race<'a>, Error> {
+        Ok(Race {
+            gpu,
+            problem,
+            settings,
+            class: Class::of_valid(problem),
+            show,
+            begun: Instant::now(),
+            clock: Clock::new(gpu)?,
+            operands: Operands::new(gpu, problem)?,
+            scratch: make(gpu, Operand::Scratch, 0)?,
+            seen: Vec::new(),
+            answer: None,
+            entrants: Vec::new(),
+        })
+    }
+
+    /// The best of these, the first of which is the incumbent.
+    pub fn run(mut self, choices: &[Choice]) -> Result<Tuned, Error> {
+        self.enter(choices)?;
+        let racing = |at: &usize| self.entrants[*at].racer.is_ok();
+        let in_heats: Vec<usize> = (0..self.entrants.len()).filter(racing).collect();
+        for round in 1..=HEATS {
+            if round == 1 || !self.is_past(HEAT_BY) {
+                let best = self.ratios().into_iter().fold(f64::INFINITY, f64::min);
+                let in_round = |at: &usize| {
+                    *at == 0 || round == 1 || self.ratio_of(*at) <= best * self.settings.hopeless
+                };
+                let who: Vec<usize> = in_heats.iter().copied().filter(in_round).collect();
+                self.round(round, &who)?;
+            }
+        }
+        let ratios = self.ratios();
+        let mut finalists: Vec<usize> = in_heats.into_iter().filter(|&at| at > 0).collect();
+        finalists.sort_by(|&a, &b| ratios[a].total_cmp(&ratios[b]));
+        finalists.truncate(FINALISTS);
+        finalists.insert(0, 0);
+        // Alone, the incumbent needs no final.
+        let most = if finalists.len() > 1 { self.settings.rounds.max(FEWEST_ROUNDS) } else { 0 };
+        let mut rounds = 0;
+        while rounds < most && !self.is_past(1.0) {
+            if rounds == 0 {
+                self.forget_times(&finalists);
+            }
+            rounds += 1;
+            self.round(HEATS + rounds, &finalists)?;
+        }
+        Ok(self.result(&finalists, &ratios, most == 0 || rounds >= FEWEST_ROUNDS))
+    }
+
+    /// Plans each, runs it once and looks at its answer, until time is up.
+    fn enter(&mut self, choices: &[Choice]) -> Result<(), Error> {
+        for (at, &choice) in choices.iter().enumerate() {
+            self.show(0, [at, choices.len()], choice);
+            let racer = if at > 0 && self.is_past(ENTER_BY) {
+                Err(Outcome::Unmeasured)
+            } else {
+                self.racer(choice)
+            };
+            match racer {
+                // Without an incumbent, or a device, there is nothing to compare.
+                Err(Outcome::Refused(error)) if at == 0 => return Err(error),
+                Err(Outcome::Refused(error @ Error::DeviceLost(_))) => return Err(error),
+                racer => self.entrants.push(Entrant { choice, racer }),
+            }
+        }
+        Ok(())
+    }
+
+    fn racer(&mut self, choice: Choice) -> Result<Racer, Outcome> {
+        let plan = self.gpu.planner().plan_with(self.problem, choice).map_err(Outcome::Refused)?;
+        let description = plan.describe();
+        if self.seen.contains(&description) {
+            return Err(Outcome::Same);
+        }
+        self.seen.push(description);
+        let need = plan.scratch_bytes();
+        let most = self.answer.as_ref().map_or(need, |answer| answer.1);
+        let got = most.max(self.settings.scratch_bytes);
+        if need > got {
+            let what = "scratch that a candidate may take";
+            return Err(Outcome::Refused(Error::Limit { what, need, got }));
+        }
+        let (bound, answer) = self.first_call(&plan).map_err(Outcome::Refused)?;
+        match &self.answer {
+            None => self.answer = Some((answer, need)),
+            Some((want, _)) => {
+                if !agree(&answer, want, self.problem.element_of(Operand::O)) {
+                    return Err(Outcome::Wrong);
+                }
+            }
+        }
+        let seconds = self.clock.time(&bound, 1).map_err(Outcome::Refused)?;
+        let calls = self.clock.calls(seconds, self.settings.submit);
+        Ok(Racer { bound, calls, times: Vec::new() })
+    }
+
+    /// Binds a plan, runs it for the first time and reads what it computes.
+    fn first_call(&mut self, plan: &crate::Plan) -> Result<(Bound, Vec<f32>), Error> {
+        if plan.scratch_bytes() > self.scratch.size() {
+            self.scratch = make(self.gpu, Operand::Scratch, plan.scratch_bytes())?;
+        }
+        let buffers = self.operands.buffers().with(Operand::Scratch, &self.scratch);
+        let bound = plan.bind(buffers)?;
+        self.operands.clear(self.gpu)?;
+        match self.answer {
+            None => self.clock.first(&bound)?,
+            Some(_) => self.clock.time(&bound, 1)?,
+        };
+        let answer = self.operands.answer(self.gpu, self.problem)?;
+        Ok((bound, answer))
+    }
+
+    /// One measurement of each, in an order that alternates.
+    fn round(&mut self, round: u32, who: &[usize]) -> Result<(), Error> {
+        for turn in 0..who.len() {
+            let at = if round.is_multiple_of(2) { who[who.len() - 1 - turn] } else { who[turn] };
+            self.show(round, [turn, who.len()], self.entrants[at].choice);
+            if let Ok(Racer { bound, calls, times }) = &mut self.entrants[at].racer {
+                times.push(self.clock.time(bound, *calls)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the final says, or, if it decided nothing, that the incumbent stays.
+    fn result(self, finalists: &[usize], heats: &[f64], decided: bool) -> Tuned {
+        let ratios: Vec<f64> = finalists.iter().map(|&at| self.ratio_of(at)).collect();
+        let best = winner(&ratios, self.settings.margin).filter(|_| decided);
+        let choice = self.entrants[best.map_or(0, |place| finalists[place])].choice;
+        let outcome = |(at, entrant): (usize, Entrant)| {
+            let place = finalists.iter().position(|&finalist| finalist == at);
+            let outcome = match (entrant.racer, place) {
+                (Err(outcome), _) => outcome,
+                (Ok(Racer { times, .. }), Some(place)) => {
+                    let time = Duration::from_secs_f64(median(times));
+                    Outcome::Final { time, ratio: ratios[place] }
+                }
+                (Ok(_), None) => Outcome::Slow { ratio: heats[at] },
+            };
+            Candidate { choice: entrant.choice, outcome }
+        };
+        let elapsed = self.begun.elapsed();
+        let candidates: Vec<_> = self.entrants.into_iter().enumerate().map(outcome).collect();
+        let unmeasured = |candidate: &Candidate| matches!(candidate.outcome, Outcome::Unmeasured);
+        let finished = decided && !candidates.iter().any(unmeasured);
+        Tuned { class: self.class, choice, candidates, finished, elapsed }
+    }
+
+    /// What the heats measured would weigh in the final.
+    fn forget_times(&mut self, finalists: &[usize]) {
+        for &at in finalists {
+            if let Ok(racer) = &mut self.entrants[at].racer {
+                racer.times.clear();
+            }
+        }
+    }
+
+    fn ratio_of(&self, at: usize) -> f64 {
+        match (&self.entrants[at].racer, &self.entrants[0].racer) {
+            (Ok(racer), Ok(incumbent)) => ratio(&racer.times, &incumbent.times),
+            _ => f64::NAN,
+        }
+    }
+
+    fn ratios(&self) -> Vec<f64> {
+        (0..self.entrants.len()).map(|at| self.ratio_of(at)).collect()
+    }
+
+    fn is_past(&self, part: f64) -> bool {
+        self.begun.elapsed().as_secs_f64() > part * self.settings.budget.as_secs_f64()
+    }
+
+    fn show(&mut self, round: u32, [turn, candidates]: [usize; 2], choice: Choice) {
+        let [candidate, candidates] = [turn as u32 + 1, candidates as u32];
+        let (class, elapsed) = (self.class, self.begun.elapsed());
+        (self.show)(Progress { class, round, candidate, candidates, choice, elapsed });
+    }
+}
