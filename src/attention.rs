@@ -7,6 +7,7 @@ mod choice_text;
 #[cfg(not(target_family = "wasm"))]
 mod class;
 mod loop_limit;
+mod matrices;
 mod options;
 mod pipeline;
 #[cfg(not(target_family = "wasm"))]
@@ -21,6 +22,7 @@ pub use choice::{Choice, Method};
 #[cfg(not(target_family = "wasm"))]
 pub use class::Class;
 pub use loop_limit::LoopLimit;
+pub(crate) use matrices::{FEATURES as MATRIX_FEATURES, Matrices};
 pub use options::Options;
 pub(crate) use pipeline::Pipeline;
 #[cfg(not(target_family = "wasm"))]
@@ -45,6 +47,8 @@ struct Shared {
     loop_limit: Option<u32>,
     /// Lanes of a subgroup, if shaders can use them and there is one size only.
     subgroup: Option<u32>,
+    /// Rows of the matrices that shaders multiply, and the most lanes of a subgroup.
+    matrix: Option<[u32; 2]>,
     /// Mesa's software adapter runs the shaders.
     llvmpipe: bool,
     pipelines: Mutex<HashMap<String, Entry>>,
@@ -73,6 +77,9 @@ impl Attention {
             subgroup: (device.features().contains(wgpu::Features::SUBGROUP)
                 && info.subgroup_min_size == info.subgroup_max_size)
                 .then_some(info.subgroup_max_size),
+            matrix: (device.features().contains(MATRIX_FEATURES))
+                .then(|| options.matrices.best().map(|size| [size, info.subgroup_max_size]))
+                .flatten(),
             llvmpipe: info.name.starts_with("llvmpipe"),
             pipelines: Mutex::default(),
             #[cfg(not(target_family = "wasm"))]
@@ -124,7 +131,8 @@ impl Attention {
     /// As [`Attention::plan`]; [`Error::Excluded`] for a method of [`Options::without`]; [`Error::Unexpected`] for scores or weights wanted of a fused kernel,
     /// which never forms them; [`Error::Size`] for a tile that the method does not have, and
     /// [`Error::Limit`] for [`Method::Broadcast`] on a device without `Features::SUBGROUP` or with
-    /// subgroups of several sizes.
+    /// subgroups of several sizes, and for [`Method::Matrix`] where device or problem do not have
+    /// what it takes.
     pub fn plan_with(&self, problem: &Problem, choice: Choice) -> Result<Plan, Error> {
         Plan::new(self, problem, choice, &mut scope::Now)
     }
@@ -192,6 +200,18 @@ impl Attention {
         // wgpu has no subgroups in browsers: what needs them is left out there.
         let lanes = if cfg!(target_family = "wasm") { None } else { self.shared.subgroup };
         lanes.ok_or(Error::Limit { what, need: 1, got: 0 })
+    }
+
+    /// Rows of the matrices that shaders can multiply, and the most lanes of a subgroup.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] if they cannot.
+    pub(crate) fn matrix(&self) -> Result<[u32; 2], Error> {
+        let what = "cooperative matrices of 8 or 16 rows, f16 to f32, by Options::from_adapter and \
+                    the features";
+        // Not in browsers.
+        let matrix = if cfg!(target_family = "wasm") { None } else { self.shared.matrix };
+        matrix.ok_or(Error::Limit { what, need: 1, got: 0 })
     }
 
     /// How much longer than Mesa 22's the adapter's compiler takes over a large body.

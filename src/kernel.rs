@@ -8,12 +8,15 @@ pub(crate) mod bare;
 mod cached;
 mod lanes;
 mod loops;
+mod matrix;
 mod parts;
 mod slot;
 mod tile;
 
 pub(crate) use cached::{CACHE_THREADS, CacheKernel, PAGE_GROUPS};
 pub(crate) use loops::check_loops;
+#[cfg(not(target_family = "wasm"))]
+pub(crate) use matrix::matrix_tiles;
 use parts::Parts;
 pub(crate) use slot::Slot;
 pub use tile::Tile;
@@ -34,6 +37,7 @@ pub(crate) enum Kernel {
     Pack,
     Broadcast,
     Decode,
+    FlashMatrix,
     Merge,
 }
 
@@ -116,6 +120,7 @@ impl Kernel {
             Kernel::Pack => "pack",
             Kernel::Broadcast => "broadcast",
             Kernel::Decode => "decode",
+            Kernel::FlashMatrix => "flash_matrix",
             Kernel::Merge => "merge",
         }
     }
@@ -129,6 +134,7 @@ impl Kernel {
             Kernel::Pack => native_shader!("pack"),
             Kernel::Broadcast => native_shader!("broadcast"),
             Kernel::Decode => shader!("decode"),
+            Kernel::FlashMatrix => native_shader!("flash_matrix"),
             Kernel::Merge => shader!("merge"),
         }
     }
@@ -187,8 +193,12 @@ impl Kernel {
                 });
                 (blocks.threads(), blocks.flash_bytes())
             }
-            // Browsers have neither.
-            Kernel::Pack | Kernel::Broadcast if cfg!(target_family = "wasm") => (0, 0),
+            // Browsers have none of these.
+            Kernel::Pack | Kernel::Broadcast | Kernel::FlashMatrix
+                if cfg!(target_family = "wasm") =>
+            {
+                (0, 0)
+            }
             Kernel::Pack => {
                 parts.tensors(&[Slot::K, Slot::V]);
                 if problem.sequences().is_some() {
@@ -219,10 +229,7 @@ impl Kernel {
                 parts.mask();
                 parts.output(variant);
                 parts.files.extend([shader!("key_score"), native_shader!("row_sight")]);
-                parts.files.push(match problem.hides_keys() {
-                    true => native_shader!("tame_finite"),
-                    false => native_shader!("tame_all"),
-                });
+                parts.tame();
                 parts.files.push(match blocks.lane_rows {
                     1 => native_shader!("lane_rows_1"),
                     2 => native_shader!("lane_rows_2"),
@@ -244,6 +251,18 @@ impl Kernel {
                 parts.output(variant);
                 parts.files.push(shader!("key_score"));
                 (blocks.threads(), blocks.decode_bytes())
+            }
+            Kernel::FlashMatrix => {
+                parts.tensors(&[Slot::Q, Slot::K, Slot::V]);
+                parts.files.push(shader!("key_rows"));
+                parts.final_score();
+                parts.bias();
+                parts.mask();
+                parts.output(variant);
+                parts.files.push(shader!("key_score"));
+                parts.tame();
+                parts.matrices(blocks.matrix.map_or(0, |matrix| matrix.size));
+                (blocks.threads(), blocks.matrix_bytes())
             }
             Kernel::Merge => {
                 parts.tensors(&[]);
@@ -271,6 +290,8 @@ fn prologue(problem: &Problem, variant: &Variant) -> String {
         ("THREADS_Q", blocks.threads_q),
         ("THREADS_K", blocks.threads_k),
         ("SUBGROUP_SIZE", blocks.lanes),
+        ("SUBGROUPS", blocks.matrix.map_or(0, |matrix| matrix.subgroups)),
+        ("MATRIX_THREADS", blocks.threads()),
         ("TILE_QUERIES", blocks.tile().queries),
         ("TILE_KEYS", 4 * blocks.threads_k),
         ("DIM_QUADS", blocks.dim_quads),

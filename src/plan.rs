@@ -104,6 +104,7 @@ impl Plan {
                 let lanes = attention.lanes_of_subgroup()?;
                 Blocks::broadcast(problem, choice.tile, lanes, attention.compile_cost(), limits)?
             }
+            Method::Matrix => Blocks::matrix(problem, choice.tile, attention.matrix()?, limits)?,
             Method::Decode => Blocks::decode(problem, attention.lanes(), limits)?,
         };
         let texels = packed_texels(attention, problem, choice, &blocks)?;
@@ -118,6 +119,7 @@ impl Plan {
             Method::Flash => Kernel::Flash,
             Method::Broadcast => Kernel::Broadcast,
             Method::Decode => Kernel::Decode,
+            Method::Matrix => Kernel::FlashMatrix,
             Method::Staged => Kernel::Values,
         };
         let kv_len = problem.shape.kv_len;

@@ -17,12 +17,16 @@ use wgpu::naga::{
 };
 use wgpu_attention::{Attention, Choice, Dispatch, LoopLimit, Method, Options};
 
-use problems::{broadcasts, caches, extras, merges, problems, projections};
+use problems::{broadcasts, caches, extras, matrices, merges, problems, projections};
 
-/// What some modules need: f16 packed in words, the type itself, and subgroups.
+/// What some modules need: f16 packed in words, the type itself, subgroups, and matrices.
 const CAPABILITIES: Capabilities = Capabilities::SHADER_FLOAT16_IN_FLOAT32
     .union(Capabilities::SHADER_FLOAT16)
-    .union(Capabilities::SUBGROUP);
+    .union(Capabilities::SUBGROUP)
+    .union(Capabilities::COOPERATIVE_MATRIX);
+
+/// In modules that only native back ends with matrix units are given.
+const MATRICES: &str = "enable wgpu_cooperative_matrix;";
 
 /// The distinct modules of all problems, by their text.
 fn modules() -> BTreeMap<String, Dispatch> {
@@ -62,6 +66,17 @@ fn modules() -> BTreeMap<String, Dispatch> {
             let plan = plan.unwrap_or_else(|error| panic!("{error}: {choice:?} {problem:?}"));
             let dispatches = plan.describe().dispatches;
             all.extend(dispatches.into_iter().map(|d| (d.wgsl.clone(), d)));
+        }
+        for (size, lanes) in [(8, [8, 8]), (8, [32, 32]), (16, [32, 32]), (16, [32, 64])] {
+            let options = Options::default().loop_limit(loop_limit).matrices(&[size]);
+            let device = lanes::with_matrices(&descriptor, lanes);
+            let attention = Attention::with(&device, options);
+            for (problem, choice) in matrices() {
+                let plan = attention.plan_with(&problem, choice);
+                let plan = plan.unwrap_or_else(|error| panic!("{error}: {choice:?} {problem:?}"));
+                let dispatches = plan.describe().dispatches;
+                all.extend(dispatches.into_iter().map(|d| (d.wgsl.clone(), d)));
+            }
         }
         for projection in projections() {
             let plan = attention.plan_projection(&projection).expect("a plan");
@@ -154,7 +169,7 @@ fn modules_are_what_plans_say() {
         assert!(storage <= 8, "{name}: {storage} storage buffers");
     }
     println!("{} modules: {kernels:?}", modules.len());
-    assert_eq!(kernels.len(), 16);
+    assert_eq!(kernels.len(), 17);
 }
 
 /// What Tint wants beside what naga takes. It does not know that subgroupAny() is the same in all
@@ -169,7 +184,8 @@ fn modules_are_written_down() -> std::io::Result<()> {
         std::fs::remove_dir_all(&folder)?;
     }
     std::fs::create_dir(&folder)?;
-    for (number, (text, dispatch)) in modules().into_iter().enumerate() {
+    let for_browsers = modules().into_iter().filter(|(text, _)| !text.contains(MATRICES));
+    for (number, (text, dispatch)) in for_browsers.enumerate() {
         // naga refuses the line that browsers want.
         let enable = if text.contains("subgroup") { SUBGROUPS } else { "" };
         let file = folder.join(format!("{}-{number}.wgsl", dispatch.kernel));
@@ -178,12 +194,11 @@ fn modules_are_written_down() -> std::io::Result<()> {
     Ok(())
 }
 
-/// The writers of the back ends that this build has: Vulkan, DirectX 12 and OpenGL ES. Metal's is
-/// built on Apple systems only.
+/// The writers of Vulkan, Metal, DirectX 12 and OpenGL ES, of which all are built here.
 #[cfg(any(windows, target_os = "linux"))]
 #[test]
 fn every_back_end_takes_every_module() {
-    use naga::back::{glsl, hlsl, spv};
+    use naga::back::{glsl, hlsl, msl, spv};
     let modules = modules();
     for dispatch in modules.values() {
         let (module, info) = read(dispatch);
@@ -191,6 +206,18 @@ fn every_back_end_takes_every_module() {
         let name = dispatch.kernel.to_string();
         let words = spv::write_vec(&module, &info, &spv::Options::default(), None);
         assert!(words.unwrap_or_else(|error| panic!("{name}, SPIR-V: {error}")).len() > 5);
+
+        // Metal has matrices of 8 rows, and DirectX none.
+        if !dispatch.wgsl.contains("coop_mat16x16") {
+            let options = msl::Options { lang_version: (2, 3), ..Default::default() };
+            let pipeline = msl::PipelineOptions::default();
+            let written = msl::write_string(&module, &info, &options, &pipeline);
+            let text = written.unwrap_or_else(|error| panic!("{name}, MSL: {error}")).0;
+            assert!(text.contains("kernel void"), "{name}, MSL");
+        }
+        if dispatch.wgsl.contains(MATRICES) {
+            continue;
+        }
 
         let (mut text, options) = (String::new(), hlsl::Options::default());
         let pipeline = hlsl::PipelineOptions { entry_point: Some((stage, name.clone())) };
@@ -209,7 +236,7 @@ fn every_back_end_takes_every_module() {
             .and_then(|mut writer| writer.write())
             .unwrap_or_else(|error| panic!("{}, GLSL: {error}", dispatch.kernel));
     }
-    println!("{} modules as SPIR-V, HLSL, GLSL", modules.len());
+    println!("{} modules as SPIR-V, MSL, HLSL, GLSL", modules.len());
 }
 
 /// (file name without extension, text) of everything in shaders/.
@@ -242,7 +269,7 @@ fn every_file_and_constant_is_used() {
         let name = |line: &str| {
             line.strip_prefix("const ").and_then(|l| l.split(' ').next()).map(str::to_string)
         };
-        let constants = prologue.lines().filter(|line| *line != "enable f16;");
+        let constants = prologue.lines().filter(|line| !line.starts_with("enable "));
         declared.extend(constants.map(|line| name(line).expect("a constant")));
         let is_word = |c: char| c.is_alphanumeric() || c == '_';
         let code = body.lines().map(|line| line.split("//").next().unwrap_or(""));
@@ -292,6 +319,7 @@ fn kernels_state_their_terms() {
             "bump",
             "decode",
             "flash",
+            "flash_matrix",
             "merge",
             "merge_states",
             "pack",

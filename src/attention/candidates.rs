@@ -1,6 +1,6 @@
 //! Choices worth measuring for a problem.
 
-use crate::kernel::{Blocks, flash_tiles};
+use crate::kernel::{Blocks, flash_tiles, matrix_tiles};
 use crate::{Attention, Choice, Error, Method, Problem, Tile};
 
 impl Attention {
@@ -39,6 +39,9 @@ impl Attention {
                 let choice = Choice::method(Method::Broadcast).with_tile(tile);
                 all.extend([true, false].map(|yes| choice.with_keys_in_texture(yes)));
             }
+        }
+        if self.allows(Method::Matrix) && self.matrix().is_ok() {
+            all.extend(matrix_tiles().map(|tile| Choice::method(Method::Matrix).with_tile(tile)));
         }
         if self.allows(Method::Flash) {
             let planned = Blocks::flash(problem, None, self.has_f16(), self.limits());

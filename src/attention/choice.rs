@@ -16,12 +16,16 @@ pub enum Method {
     /// One kernel, `decode`, for few query rows: threads sweep keys of their own, with an online
     /// softmax, and merge at the end.
     Decode,
+    /// One kernel, `flash_matrix`, on cooperative matrices: as `flash`, for Q, K and V in f16 and dims
+    /// up to 128. Needs [`Options::from_adapter`](crate::Options::from_adapter) and a device with the
+    /// features that it names.
+    Matrix,
 }
 
 impl Method {
     /// All there are. Later versions may have more.
     pub const ALL: &'static [Method] =
-        &[Method::Staged, Method::Flash, Method::Broadcast, Method::Decode];
+        &[Method::Staged, Method::Flash, Method::Broadcast, Method::Decode, Method::Matrix];
 }
 
 /// A plan's method and tile by hand, for tests and tuning. The default leaves both to the planner.

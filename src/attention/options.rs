@@ -1,6 +1,6 @@
 //! What an attention cannot learn from the device, or should not.
 
-use super::{LoopLimit, Method};
+use super::{LoopLimit, Matrices, Method};
 #[cfg(not(target_family = "wasm"))]
 use crate::Tuning;
 
@@ -10,6 +10,8 @@ use crate::Tuning;
 pub struct Options {
     /// Loop iterations allowed to one invocation.
     pub loop_limit: LoopLimit,
+    /// Matrix sizes, see [`Options::from_adapter`].
+    pub(crate) matrices: Matrices,
     /// Methods that no plan may use, see [`Options::without`].
     pub(crate) excluded: Excluded,
     /// What was measured to be best, see [`Options::tuning`].
@@ -21,6 +23,20 @@ pub struct Options {
 }
 
 impl Options {
+    /// The defaults, and what the adapter says of its matrix units, which its devices do not. A device
+    /// uses them with the features `EXPERIMENTAL_COOPERATIVE_MATRIX`, `SHADER_F16` and `SUBGROUP`.
+    #[must_use]
+    pub fn from_adapter(adapter: &wgpu::Adapter) -> Options {
+        Options { matrices: Matrices::of_adapter(adapter), ..Options::default() }
+    }
+
+    /// The same, and the device multiplies square matrices of these sizes, f16 in and f32 out; there
+    /// are kernels for 8 and 16. For those who know: [`Options::from_adapter`] asks.
+    #[must_use]
+    pub fn matrices(self, sizes: &[u32]) -> Options {
+        Options { matrices: Matrices::of_sizes(sizes), ..self }
+    }
+
     /// The same with another loop limit.
     #[must_use]
     pub fn loop_limit(self, loop_limit: LoopLimit) -> Options {

@@ -41,6 +41,7 @@ impl Blocks {
             half_tile: false,
             lane_rows: rows.max(1),
             lanes: 0,
+            matrix: None,
         };
         check_workgroup(blocks.threads(), blocks.decode_bytes(), limits)?;
         Ok(blocks)
@@ -98,6 +99,7 @@ impl Blocks {
             half_tile: false,
             lane_rows: rows,
             lanes,
+            matrix: None,
         };
         check_workgroup(blocks.threads(), 0, limits)?;
         Ok(blocks)

@@ -70,6 +70,24 @@ impl Blocks {
                 let wild = if problem.hides_keys() { looped(keys, unrolled(out)) } else { 0 };
                 (1 + sight + dots + unrolled(out) + mix + wild, search(problem) + 1 + rows)
             }
+            Kernel::FlashMatrix => {
+                let Some(matrix) = self.matrix else { return (1, 0) };
+                let dims = [problem.shape.head_dim, problem.shape.value_dim];
+                let blocks = dims.map(|dim| n(dim.div_ceil(matrix.size)));
+                let (queries, key_blocks) = (self.tile().queries, n(keys / matrix.size));
+                let rows = n(queries / (matrix.size * matrix.subgroups));
+                let each_row = looped(rows, 0);
+                let fill = |rows: u32| share(rows * dims[0].max(dims[1]).div_ceil(16) * 4);
+                let sums = looped(blocks[0], each_row);
+                let s = looped(key_blocks, 2 * each_row + sums);
+                let row_keys = looped(n(keys * queries / self.threads()), 0);
+                let part = looped(key_blocks, each_row);
+                let move_o = looped(blocks[1], 2 * part + row_keys);
+                let mix = looped(key_blocks, each_row + looped(blocks[1], each_row));
+                let begin = looped(rows, looped(blocks[0], 0) + looped(blocks[1], 0));
+                let fixed = fill(queries) + share(queries * (keys + 4)) + begin + move_o;
+                (1 + fill(keys) + s + 3 * row_keys + move_o + mix, search(problem) + 1 + fixed)
+            }
             Kernel::Scores => {
                 let load =
                     share(4 * self.threads_q * self.dim_quads) + share(keys * self.dim_quads);

@@ -12,6 +12,8 @@ pub(super) struct Parts<'a> {
     pub slots: Vec<Slot>,
     /// Some file names the type f16.
     names_f16: bool,
+    /// And the types of matrices.
+    names_matrices: bool,
     pool_texture: bool,
 }
 
@@ -19,7 +21,15 @@ impl Parts<'_> {
     pub fn new(problem: &Problem, native: bool, pool_texture: bool) -> Parts<'_> {
         let files = vec![shader!("strides"), shader!("problem")];
         let slots = vec![Slot::Problem];
-        Parts { problem, native, files, slots, names_f16: false, pool_texture }
+        Parts {
+            problem,
+            native,
+            files,
+            slots,
+            names_f16: false,
+            names_matrices: false,
+            pool_texture,
+        }
     }
 
     /// For a kernel that does not read the problem's uniform.
@@ -39,7 +49,11 @@ impl Parts<'_> {
             new
         });
         // Not even a device that has the type may see its name without this line.
-        let enable = if self.names_f16 { "enable f16;\n" } else { "" };
+        let enable = match (self.names_matrices, self.names_f16) {
+            (true, _) => "enable f16;\nenable wgpu_cooperative_matrix;\n",
+            (false, true) => "enable f16;\n",
+            (false, false) => "",
+        };
         (self.files.join("\n"), self.slots, enable)
     }
 
@@ -282,6 +296,23 @@ impl Parts<'_> {
         self.place(home, Slot::Weights, shader!("weights_buffer"), shader!("weights_arena"));
     }
 
+    /// Matrices of so many rows.
+    pub fn matrices(&mut self, size: u32) {
+        self.names_matrices = true;
+        self.files.push(match size {
+            8 => native_shader!("matrix_8"),
+            _ => native_shader!("matrix_16"),
+        });
+    }
+
+    /// Values that are not finite are kept from keys that are not seen.
+    pub fn tame(&mut self) {
+        self.files.push(match self.problem.hides_keys() {
+            true => native_shader!("tame_finite"),
+            false => native_shader!("tame_all"),
+        });
+    }
+
     /// What K and V are in workgroup memory.
     pub fn tile(&mut self, half: bool) {
         self.names_f16 |= half;
@@ -304,7 +335,7 @@ impl Parts<'_> {
         match variant.method {
             // `softmax` has already written the LSE.
             Method::Staged => self.file(shader!("output_mixed"), slot),
-            Method::Flash | Method::Broadcast | Method::Decode => {
+            Method::Flash | Method::Broadcast | Method::Decode | Method::Matrix => {
                 self.tables(&[Operand::Sinks]);
                 self.sinks();
                 self.lse();

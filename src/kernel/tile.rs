@@ -1,5 +1,6 @@
 //! The tile table, the memory a tile takes, and the loop iterations it costs.
 
+use super::matrix::Matrix;
 use crate::{Element, Error, Operand, Problem};
 
 /// Query and key tokens that one workgroup of the fused kernel handles at a time.
@@ -85,6 +86,8 @@ pub(crate) struct Blocks {
     pub lane_rows: u32,
     /// Threads of `broadcast`, each with rows of its own; 0 for the others.
     pub lanes: u32,
+    /// Of `flash_matrix`.
+    pub matrix: Option<Matrix>,
 }
 
 impl Blocks {
@@ -97,11 +100,16 @@ impl Blocks {
     }
 
     pub fn threads(&self) -> u32 {
-        if self.lanes > 0 { self.lanes } else { self.threads_q * self.threads_k }
+        match self.matrix {
+            Some(matrix) => matrix.subgroups * matrix.lanes,
+            None if self.lanes > 0 => self.lanes,
+            None => self.threads_q * self.threads_k,
+        }
     }
 
     pub fn column_quads(&self) -> u32 {
-        self.out_quads * if self.lane_rows > 0 { 1 } else { self.threads_k }
+        let shared = self.lane_rows == 0 && self.matrix.is_none();
+        self.out_quads * if shared { self.threads_k } else { 1 }
     }
 
     /// Quads of the workgroup memory that holds K, then V.
@@ -165,6 +173,7 @@ impl Blocks {
             half_tile,
             lane_rows: 0,
             lanes: 0,
+            matrix: None,
         };
         let bytes = blocks.scores_bytes().max(blocks.values_bytes());
         check_workgroup(blocks.threads(), bytes, limits)?;
@@ -218,6 +227,7 @@ impl Blocks {
             half_tile,
             lane_rows: 0,
             lanes: 0,
+            matrix: None,
         };
         if out_quads > MOST_OUT_QUADS {
             let most = 4 * threads_k * MOST_OUT_QUADS;

@@ -15,6 +15,10 @@ pub(super) fn allowed(
     let fits = |method: Method| match method {
         Method::Flash => Blocks::flash(problem, None, attention.has_f16(), limits).is_ok(),
         Method::Broadcast => attention.lanes_of_subgroup().is_ok(),
+        Method::Matrix => attention
+            .matrix()
+            .and_then(|matrix| Blocks::matrix(problem, None, matrix, limits))
+            .is_ok(),
         Method::Decode => Blocks::decode(problem, attention.lanes(), limits).is_ok(),
         // Without keys there is nothing to store.
         _ => problem.shape.kv_len > 0,

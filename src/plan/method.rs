@@ -8,6 +8,8 @@ use crate::{Attention, Choice, Error, Method, Operand, Problem, texture};
 /// a texture, which is attended to often, and in a buffer. For a few more it is as fast, but takes
 /// seconds to compile.
 const FEWEST_ROWS: [u32; 2] = [2, 1];
+/// Query rows from which a tile of `flash_matrix` is not mostly idle.
+const FEWEST_MATRIX_ROWS: u32 = 17;
 /// Mesa keeps rows in registers only if loops over their quads have at most 32 trips.
 const MOST_UNROLLED_DIM: u32 = 4 * 32;
 
@@ -22,11 +24,11 @@ pub(super) fn method(
     let matrix = [(outputs.scores, Operand::Scores), (outputs.weights, Operand::Weights)];
     let matrix = matrix.into_iter().find(|m| m.0 && stored).map(|m| m.1);
     match (choice.method, matrix) {
-        (Some(Method::Flash | Method::Broadcast | Method::Decode), Some(operand)) => {
+        (Some(method), Some(operand)) if method != Method::Staged => {
             Err(Error::Unexpected { operand })
         }
         (Some(Method::Staged), _) | (None, Some(_)) if stored => Ok(Method::Staged),
-        (Some(method @ (Method::Broadcast | Method::Decode)), _) => Ok(method),
+        (Some(method), _) if method != Method::Staged => Ok(method),
         (None, _) if choice.tile.is_none() => Ok(fused(attention, problem)),
         _ => Ok(Method::Flash),
     }
@@ -39,8 +41,12 @@ fn fused(attention: &Attention, problem: &Problem) -> Method {
     let pack = || texture::check(problem.packed_texels(), attention.limits()).is_ok();
     let small = problem.shape.head_dim.max(problem.shape.value_dim) <= MOST_UNROLLED_DIM;
     let lanes = small && attention.lanes_of_subgroup().is_ok();
+    let matrix = problem.riding_rows() >= FEWEST_MATRIX_ROWS
+        && attention
+            .matrix()
+            .is_ok_and(|matrix| Blocks::matrix(problem, None, matrix, attention.limits()).is_ok());
     if !attention.prefers_textures() {
-        Method::Flash
+        if matrix { Method::Matrix } else { Method::Flash }
     } else if problem.riding_rows() <= FEWEST_ROWS[usize::from(in_texture != Some(true))] {
         Method::Decode
     } else if lanes && in_texture.unwrap_or_else(pack) {

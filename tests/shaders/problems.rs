@@ -104,6 +104,37 @@ pub fn broadcasts() -> Vec<(Problem, Choice)> {
     all.flat_map(with).collect()
 }
 
+/// Problems of `flash_matrix`.
+pub fn matrices() -> Vec<(Problem, Choice)> {
+    let halves = |problem: Problem| {
+        problem.element(Group::Queries, Element::F16).element(Group::Keys, Element::F16)
+    };
+    let shape = |head_dim, value_dim| {
+        Shape::self_attention(1, 2, 40, head_dim).kv_len(3000).value_dim(value_dim)
+    };
+    let dims = [(64, 64), (128, 128), (40, 24), (2, 66)];
+    let plain = dims.map(|(head_dim, value_dim)| Problem::new(shape(head_dim, value_dim)));
+    let base = Problem::new(shape(64, 64)).lse();
+    let mut all: Vec<_> = plain.into_iter().collect();
+    all.extend([
+        base.clone().causal().align(Align::TopLeft).alibi().sinks().softcap(5.0),
+        base.clone().bias_shape(&[40, 3000]).mask_shape(&[3000]),
+        base.clone().packed(3),
+        base.clone().q_lens().kv_lens(),
+        in_arena(base),
+    ]);
+    for cache in [CacheShape::new(3, 2, 40, 64), CacheShape::new(3, 2, 40, 64).paged(8, 11)] {
+        all.push(cache.element(Element::F16).problem(6, 20));
+    }
+    let choice = Choice::method(Method::Matrix);
+    let tiles = [(64, 32), (32, 16)].map(|(queries, keys)| Tile { queries, keys });
+    let with = |problem: Problem| {
+        let problem = halves(problem);
+        tiles.into_iter().map(move |tile| (problem.clone(), choice.with_tile(tile)))
+    };
+    all.into_iter().flat_map(with).collect()
+}
+
 /// Operands in one buffer, far enough apart.
 fn in_arena(problem: Problem) -> Problem {
     let shape = problem.shape();

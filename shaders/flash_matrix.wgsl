@@ -1,0 +1,276 @@
+// Fused attention on matrix units: one sweep over the keys with an online softmax.
+//
+//     S = scale Q K^T + bias            scores of a tile of keys
+//     m' = max(m, rowmax S)             running maximum; only where it grows by more than SLACK
+//     P = exp(S - m')                   unnormalised weights, 0 where excluded
+//     l = exp(m - m') l + rowsum P      running sum
+//     O = exp(m - m') O + P V           running output; O / l at the end
+//
+// Dao, "FlashAttention-2" (2023), algorithm 1. A maximum that is too low by less than SLACK costs no
+// digits, and O, which no invocation can index, stays in its matrices.
+//
+// Workgroup: TILE_QUERIES rows of one kv head, and the keys of one split.
+// Subgroup:  ROW_BLOCKS blocks of MATRIX rows of S and O. More subgroups than planned repeat the last.
+// Thread:    in the softmax, keys part, part + ROW_THREADS, .. of one row.
+// Memory:    `tile` holds Q, then K and V; `scores_tile` S, or a part of O; `weights_tile` P.
+// Grid:      one workgroup per place(); splits outermost.
+// Twin:      cpu/flash.rs, sweep()
+//
+// Proof (compiled without runtime checks). Loads: query tokens are clamped below q_len, key rows are
+// loaded only below key_span's end, whose tokens lie below kv_len, quads only below HEAD_QUADS or
+// VALUE_QUADS; key_score.wgsl clamps the tokens of bias and mask. Matrices: rows are below TILE_QUERIES
+// or TILE_ROWS, since `subgroup` is clamped, and dims below TILE_DIMS. Stores: put() tests its row and
+// quad. Loops: all counters rise by a constant to a bound fixed before the loop. Barriers: in uniform
+// control flow, as key_span() depends on workgroup, uniforms and tables only, and workgroupUniformLoad()
+// tells all threads the same. Races: a barrier stands between the last read of a part of each array
+// and the next write of it; repeated blocks write the same bits.
+
+const ROW_BLOCKS = TILE_QUERIES / (SUBGROUPS * MATRIX);
+const KEY_BLOCKS = TILE_KEYS / MATRIX;
+const HEAD_BLOCKS = (HEAD_DIM + MATRIX - 1u) / MATRIX;
+const VALUE_BLOCKS = (VALUE_DIM + MATRIX - 1u) / MATRIX;
+const TILE_DIMS = max(HEAD_BLOCKS, VALUE_BLOCKS) * MATRIX;
+const TILE_ROWS = max(TILE_QUERIES, 2u * TILE_KEYS);
+// Rows begin at multiples of 16 bytes, as matrices must, and neighbours in different banks.
+const TILE_STRIDE = TILE_DIMS + 8u;
+const SCORE_STRIDE = TILE_KEYS + 4u;
+const WEIGHT_STRIDE = TILE_KEYS + 8u;
+const ROW_THREADS = MATRIX_THREADS / TILE_QUERIES;
+
+// ln 256: P stays far below the largest f16.
+const SLACK = 5.545177f;
+
+// [row, dim]: Q; or K, and V behind it
+var<workgroup> tile: array<f16, TILE_ROWS * TILE_STRIDE>;
+// [row, key]
+var<workgroup> scores_tile: array<f32, TILE_QUERIES * SCORE_STRIDE>;
+var<workgroup> weights_tile: array<f16, TILE_QUERIES * WEIGHT_STRIDE>;
+// [row, thread of the row]: its maximum, then its sum
+var<workgroup> row_parts: array<f32, MATRIX_THREADS>;
+var<workgroup> work: vec3<u32>;         // keys [x, y), and whether there is any work
+var<workgroup> grown: atomic<u32>;      // some maximum has
+var<workgroup> wild_keys: atomic<u32>;  // bit: V of that key of the tile is not finite
+
+fn fill_tile(row: u32, quad: u32, value: vec4<f32>) {
+    let at = row * TILE_STRIDE + 4u * quad;
+    tile[at] = f16(value.x);
+    tile[at + 1u] = f16(value.y);
+    tile[at + 2u] = f16(value.z);
+    tile[at + 3u] = f16(value.w);
+}
+
+@compute @workgroup_size(MATRIX_THREADS)
+fn flash_matrix(
+    @builtin(local_invocation_index) local: u32,
+    @builtin(workgroup_id) id: vec3<u32>,
+    @builtin(num_workgroups) size: vec3<u32>,
+    @builtin(subgroup_id) subgroup: u32,
+) {
+    // The same for all threads, as validators see only of what comes out of workgroup memory.
+    let group = linear_group(id, size);
+    let here = place(min(group, problem.groups - 1u));
+    if (local == 0u) {
+        let idle = group >= problem.groups || is_empty_split(here);
+        work = vec3(key_span(here), select(1u, 0u, idle));
+    }
+    let span = workgroupUniformLoad(&work);
+    if (span.z == 0u) {
+        return;
+    }
+    let own = min(subgroup, SUBGROUPS - 1u) * ROW_BLOCKS * MATRIX;
+    let number = local / ROW_THREADS;
+    let part = local % ROW_THREADS;
+    let row = one_row(here, number);
+
+    // Q, and zeros to begin every sum with
+    for (var at = local; at < TILE_QUERIES * TILE_DIMS / 4u; at += MATRIX_THREADS) {
+        let quad = at % (TILE_DIMS / 4u);
+        let r = at / (TILE_DIMS / 4u);
+        var x = vec4(0.0);
+        if (quad < HEAD_QUADS) {
+            let asker = one_row(here, r);
+            x = load_q(row_start(problem.q, here.sequence.batch, asker.head, asker.token), quad);
+        }
+        fill_tile(r, quad, x);
+    }
+    for (var at = local; at < TILE_QUERIES * SCORE_STRIDE; at += MATRIX_THREADS) {
+        scores_tile[at] = 0.0;
+    }
+    if (local == 0u) {
+        atomicStore(&grown, 0u);
+        atomicStore(&wild_keys, 0u);
+    }
+    workgroupBarrier();
+    let zero = coopLoadT<MatrixC>(&scores_tile[own * SCORE_STRIDE], SCORE_STRIDE);
+    var q: array<MatrixA, ROW_BLOCKS * HEAD_BLOCKS>;
+    var o: array<MatrixC, ROW_BLOCKS * VALUE_BLOCKS>;
+    for (var r = 0u; r < ROW_BLOCKS; r++) {
+        for (var c = 0u; c < HEAD_BLOCKS; c++) {
+            let at = (own + r * MATRIX) * TILE_STRIDE + c * MATRIX;
+            q[r * HEAD_BLOCKS + c] = coopLoadT<MatrixA>(&tile[at], TILE_STRIDE);
+        }
+        for (var c = 0u; c < VALUE_BLOCKS; c++) {
+            o[r * VALUE_BLOCKS + c] = zero;
+        }
+    }
+    var m = LOWEST;
+    var l = 0.0;  // of this thread's keys only
+
+    for (var first = span.x; first < span.y; first += TILE_KEYS) {
+        // K and V; 0 past the last key
+        workgroupBarrier();
+        for (var at = local; at < TILE_KEYS * TILE_DIMS / 4u; at += MATRIX_THREADS) {
+            let quad = at % (TILE_DIMS / 4u);
+            let j = at / (TILE_DIMS / 4u);
+            let held = first + j < span.y;
+            var k = vec4(0.0);
+            var v = vec4(0.0);
+            if (held && quad < HEAD_QUADS) {
+                k = load_k(key_row(here, first + j), quad);
+            }
+            if (held && quad < VALUE_QUADS) {
+                v = load_v(value_row(here, first + j), quad);
+            }
+            // 0 * NaN must not leak from an excluded key
+            if (is_wild(v)) {
+                atomicOr(&wild_keys, 1u << j);
+            }
+            fill_tile(j, quad, k);
+            fill_tile(TILE_KEYS + j, quad, tame(v, held));
+        }
+        workgroupBarrier();
+
+        // S = Q K^T
+        for (var c = 0u; c < KEY_BLOCKS; c++) {
+            var s: array<MatrixC, ROW_BLOCKS>;
+            for (var r = 0u; r < ROW_BLOCKS; r++) {
+                s[r] = zero;
+            }
+            for (var d = 0u; d < HEAD_BLOCKS; d++) {
+                let k = coopLoad<MatrixB>(&tile[c * MATRIX * TILE_STRIDE + d * MATRIX], TILE_STRIDE);
+                for (var r = 0u; r < ROW_BLOCKS; r++) {
+                    s[r] = coopMultiplyAdd(q[r * HEAD_BLOCKS + d], k, s[r]);
+                }
+            }
+            for (var r = 0u; r < ROW_BLOCKS; r++) {
+                let at = (own + r * MATRIX) * SCORE_STRIDE + c * MATRIX;
+                coopStoreT(s[r], &scores_tile[at], SCORE_STRIDE);
+            }
+        }
+        workgroupBarrier();
+
+        // m' = max(m, rowmax S), over the threads of the row
+        var most = LOWEST;
+        for (var j = part; j < TILE_KEYS; j += ROW_THREADS) {
+            let at = number * SCORE_STRIDE + j;
+            let s = key_score(here, row, first + j, span.y, problem.scale * scores_tile[at]);
+            scores_tile[at] = s;
+            most = max(most, s);
+        }
+        row_parts[local] = most;
+        workgroupBarrier();
+        var next = m;
+        for (var t = 0u; t < ROW_THREADS; t++) {
+            next = max(next, row_parts[number * ROW_THREADS + t]);
+        }
+        let grows = next > m + SLACK;
+        next = select(m, next, grows);
+        if (grows) {
+            atomicOr(&grown, 1u);
+        }
+
+        // P = exp(S - m'), l = exp(m - m') l + rowsum P
+        let alpha = exp(m - next);
+        m = next;
+        l *= alpha;
+        let wild = atomicLoad(&wild_keys);
+        for (var j = part; j < TILE_KEYS; j += ROW_THREADS) {
+            let s = scores_tile[number * SCORE_STRIDE + j];
+            let p = f16(select(exp(s - m), 0.0, s <= LOWEST));
+            weights_tile[number * WEIGHT_STRIDE + j] = p;
+            l += f32(p);
+            // a row that sees a value that is not finite has no result
+            if (HIDES_KEYS && s > LOWEST && ((wild >> j) & 1u) == 1u) {
+                l = bitcast<f32>(0x7fc00000u | problem.zero);
+            }
+        }
+        let rescale = workgroupUniformLoad(&grown);
+        if (local == 0u) {
+            atomicStore(&grown, 0u);
+            atomicStore(&wild_keys, 0u);
+        }
+
+        // O = exp(m - m') O, KEY_BLOCKS blocks of dims at a time
+        if (rescale != 0u) {
+            for (var c = 0u; c < VALUE_BLOCKS; c += KEY_BLOCKS) {
+                for (var i = 0u; i < min(KEY_BLOCKS, VALUE_BLOCKS - c); i++) {
+                    for (var r = 0u; r < ROW_BLOCKS; r++) {
+                        let at = (own + r * MATRIX) * SCORE_STRIDE + i * MATRIX;
+                        coopStoreT(o[r * VALUE_BLOCKS + c + i], &scores_tile[at], SCORE_STRIDE);
+                    }
+                }
+                workgroupBarrier();
+                for (var j = part; j < TILE_KEYS; j += ROW_THREADS) {
+                    scores_tile[number * SCORE_STRIDE + j] *= alpha;
+                }
+                workgroupBarrier();
+                for (var i = 0u; i < min(KEY_BLOCKS, VALUE_BLOCKS - c); i++) {
+                    for (var r = 0u; r < ROW_BLOCKS; r++) {
+                        let at = (own + r * MATRIX) * SCORE_STRIDE + i * MATRIX;
+                        o[r * VALUE_BLOCKS + c + i] =
+                            coopLoadT<MatrixC>(&scores_tile[at], SCORE_STRIDE);
+                    }
+                }
+                workgroupBarrier();
+            }
+        }
+
+        // O += P V
+        for (var c = 0u; c < KEY_BLOCKS; c++) {
+            var p: array<MatrixA, ROW_BLOCKS>;
+            for (var r = 0u; r < ROW_BLOCKS; r++) {
+                let at = (own + r * MATRIX) * WEIGHT_STRIDE + c * MATRIX;
+                p[r] = coopLoadT<MatrixA>(&weights_tile[at], WEIGHT_STRIDE);
+            }
+            for (var d = 0u; d < VALUE_BLOCKS; d++) {
+                let at = (TILE_KEYS + c * MATRIX) * TILE_STRIDE + d * MATRIX;
+                let v = coopLoadT<MatrixB>(&tile[at], TILE_STRIDE);
+                for (var r = 0u; r < ROW_BLOCKS; r++) {
+                    let x = r * VALUE_BLOCKS + d;
+                    o[x] = coopMultiplyAdd(p[r], v, o[x]);
+                }
+            }
+        }
+    }
+
+    // l of the whole row, and O from its matrices
+    row_parts[local] = l;
+    for (var c = 0u; c < VALUE_BLOCKS; c += KEY_BLOCKS) {
+        workgroupBarrier();
+        for (var i = 0u; i < min(KEY_BLOCKS, VALUE_BLOCKS - c); i++) {
+            for (var r = 0u; r < ROW_BLOCKS; r++) {
+                let at = (own + r * MATRIX) * SCORE_STRIDE + i * MATRIX;
+                coopStoreT(o[r * VALUE_BLOCKS + c + i], &scores_tile[at], SCORE_STRIDE);
+            }
+        }
+        workgroupBarrier();
+        var sum = 0.0;
+        for (var t = 0u; t < ROW_THREADS; t++) {
+            sum += row_parts[number * ROW_THREADS + t];
+        }
+        for (var quad = part; quad < TILE_KEYS / 4u; quad += ROW_THREADS) {
+            let column = c * MATRIX / 4u + quad;
+            if (column >= COLUMN_QUADS) {
+                break;
+            }
+            let at = number * SCORE_STRIDE + 4u * quad;
+            let x = vec4(
+                scores_tile[at],
+                scores_tile[at + 1u],
+                scores_tile[at + 2u],
+                scores_tile[at + 3u],
+            );
+            put(here, number, column, x, m, sum);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Tiles of `flash_matrix`.
+
+use super::{Blocks, Tile, check_workgroup};
+use crate::{Element, Error, Operand, Problem};
+
+/// Tried in order: the first whose workgroup fits the device.
+const TABLE: [Tile; 3] = [
+    Tile { queries: 64, keys: 32 },
+    Tile { queries: 32, keys: 16 },
+    // Devices with subgroups of 64 lanes and little workgroup memory.
+    Tile { queries: 32, keys: 32 },
+];
+/// Rows of Q and O of more dims than this are not held in registers.
+const MOST_DIM: u32 = 128;
+/// Keys of a tile, of which a word has a bit each.
+const MOST_KEYS: u32 = 32;
+
+/// How the subgroups of a workgroup share its matrices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Matrix {
+    /// Rows and columns.
+    pub size: u32,
+    pub subgroups: u32,
+    /// The most lanes of a subgroup.
+    pub lanes: u32,
+    /// Dims of Q, K and V, filled up to whole matrices.
+    pub dims: u32,
+}
+
+/// The table's tiles, for tuning.
+#[cfg(not(target_family = "wasm"))]
+pub(crate) fn matrix_tiles() -> impl Iterator<Item = Tile> {
+    TABLE.into_iter()
+}
+
+impl Blocks {
+    /// Tile and subgroups of `flash_matrix` for matrices of `size` rows and subgroups of at most so
+    /// many lanes: the caller's tile, or the table's.
+    pub fn matrix(
+        problem: &Problem,
+        choice: Option<Tile>,
+        [size, lanes]: [u32; 2],
+        limits: &wgpu::Limits,
+    ) -> Result<Blocks, Error> {
+        let shape = problem.shape;
+        let halves = |operand| problem.element_of(operand) == Element::F16;
+        if !halves(Operand::Q) || !halves(Operand::K) {
+            let what = "f16 for Q, K and V, as matrices multiply";
+            return Err(Error::Limit { what, need: 1, got: 0 });
+        }
+        let dims = [("head_dim", shape.head_dim), ("value_dim", shape.value_dim)];
+        if let Some((what, need)) = dims.into_iter().find(|dim| dim.1 > MOST_DIM) {
+            return Err(Error::Limit { what, need: need.into(), got: MOST_DIM.into() });
+        }
+        let mut refused = None;
+        for tile in choice.map_or(TABLE.to_vec(), |tile| vec![tile]) {
+            match Blocks::of_matrices(problem, tile, [size, lanes], limits) {
+                Ok(blocks) => return Ok(blocks),
+                Err(error) => refused = refused.or(Some(error)),
+            }
+        }
+        Err(refused.unwrap_or(Error::Limit { what: "matrix tiles", need: 1, got: 0 }))
+    }
+
+    fn of_matrices(
+        problem: &Problem,
+        tile: Tile,
+        [size, lanes]: [u32; 2],
+        limits: &wgpu::Limits,
+    ) -> Result<Blocks, Error> {
+        tile.validate()?;
+        // As many blocks of rows a subgroup as leave its lanes two threads a row, or one.
+        let rows = size * (lanes / (2 * size)).max(1);
+        let subgroups = tile.queries / rows;
+        let whole = tile.queries % rows == 0 && tile.keys % size == 0 && tile.keys <= MOST_KEYS;
+        if !whole || lanes < rows || subgroups * lanes % tile.queries != 0 {
+            let need = "whole matrices, as many queries as the subgroups have, at most 32 keys";
+            let got = tile.queries.into();
+            return Err(Error::Size { what: "tile of flash_matrix", need, got });
+        }
+        let dims = problem.shape.head_dim.max(problem.shape.value_dim).next_multiple_of(size);
+        let blocks = Blocks {
+            threads_q: tile.queries / 4,
+            threads_k: tile.keys / 4,
+            dim_quads: 1,
+            key_chunk: 1,
+            out_quads: problem.shape.value_dim.div_ceil(4),
+            column_tiles: 1,
+            tested: false,
+            half_tile: true,
+            lane_rows: 0,
+            lanes: 0,
+            matrix: Some(Matrix { size, subgroups, lanes, dims }),
+        };
+        check_workgroup(blocks.threads(), blocks.matrix_bytes(), limits)?;
+        Ok(blocks)
+    }
+
+    /// Q or K and V, S, P, a number a thread, and five words.
+    pub fn matrix_bytes(&self) -> u32 {
+        let Tile { queries, keys } = self.tile();
+        let tile = queries.max(2 * keys) * (self.matrix.map_or(0, |matrix| matrix.dims) + 8) * 2;
+        let scores = queries * (keys + 4) * 4;
+        let weights = queries * (keys + 8) * 2;
+        tile + scores + weights + 4 * self.threads() + 20
+    }
+}
