@@ -83,7 +83,7 @@ pub(super) fn unseal<'b>(header: &str, bytes: &'b [u8]) -> Result<&'b [u8], Load
         let (got, after) = rest.split_at(end + 1);
         if got != want.as_bytes() {
             let got = String::from_utf8_lossy(got);
-            let why = format!("{:?}, and this is {:?}", got.trim_end(), want.trim_end());
+            let why = format!("`{}`, and this is `{}`", got.trim_end(), want.trim_end());
             return Err(Loaded::Stale(why));
         }
         rest = after;
