@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::PathBuf;
 
-use wgpu_attention::{Choice, Class, Error, Gpu, Loaded, Problem, Shape, Tile, Tuner, Tuning};
+use wgpu_attention::{
+    Choice, Class, Error, Gpu, Loaded, Method, Problem, Shape, Tile, Tuner, Tuning,
+};
 
 use crate::support::{default_limits_gpu, gpu};
 
@@ -60,6 +62,14 @@ fn survives_a_restart() {
     tuner(gpu(), Tuning::default()).save(folder.file()).expect("written");
     assert_eq!(load(&folder.file()), (Loaded::Fresh, Tuning::default()));
     assert_eq!(fs::read_dir(&folder.0).expect("a folder").count(), 1);
+    // What is known already stays: the file is older.
+    tuner(gpu(), some()).save(folder.file()).expect("written");
+    let newer = some().iter().fold(Tuning::default(), |all, (class, _)| {
+        all.with(*class, Choice::method(Method::Decode))
+    });
+    let mut knowing = tuner(gpu(), newer.clone());
+    assert_eq!(knowing.load(folder.file()), Loaded::Fresh);
+    assert_eq!(*knowing.tuning(), newer);
     // What was measured here is what a restarted program plans with.
     let problem = Problem::new(Shape::self_attention(1, 2, 30, 8));
     let mut measured = Tuner::new(gpu());
