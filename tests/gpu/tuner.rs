@@ -8,6 +8,7 @@ mod problems;
 mod self_test;
 mod timing;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use wgpu_attention::{
@@ -20,8 +21,14 @@ use problems::{classes, kinds};
 
 /// Long enough for a decision on a software adapter with warm pipelines.
 fn tuner() -> Tuner {
-    let settings = TunerSettings::default().budget(Duration::from_secs(3)).rounds(5);
+    let settings = TunerSettings::default().budget(Duration::from_secs(3));
     Tuner::new(gpu()).with_settings(settings)
+}
+
+/// One test of this file measures at a time; others may still run.
+fn quiet() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn words(tuned: &Tuned) -> String {
@@ -43,6 +50,7 @@ fn words(tuned: &Tuned) -> String {
 /// Every pick, measured again beside the planner's own choice, costs at most 1.05 times its time.
 #[test]
 fn picks_cost_no_more() {
+    let _turn = quiet();
     let mut tuner = tuner();
     for problem in classes() {
         let tuned = tuner.measure(&problem, |_| {}).expect("measured");
@@ -63,6 +71,7 @@ fn picks_cost_no_more() {
 /// Every kind of operand is made up, every answer agrees, and what was found is planned.
 #[test]
 fn every_kind_of_problem() {
+    let _turn = quiet();
     let settings = TunerSettings::default().budget(Duration::from_millis(400)).rounds(3);
     let mut tuner = Tuner::new(gpu()).with_settings(settings);
     for (name, problem) in kinds() {
@@ -80,6 +89,7 @@ fn every_kind_of_problem() {
 
 #[test]
 fn candidates_differ_and_can_be_planned() {
+    let _turn = quiet();
     for (name, problem) in kinds() {
         let candidates = gpu().planner().candidates(&problem).expect(name);
         assert_eq!(candidates[0], Choice::default(), "{name}");
@@ -97,6 +107,7 @@ fn candidates_differ_and_can_be_planned() {
 /// Zero time is time for nothing but the incumbent; what is shown is in order.
 #[test]
 fn budget_and_progress() {
+    let _turn = quiet();
     let problem = Problem::new(Shape::self_attention(1, 2, 70, 16));
     let class = Class::of(&problem).expect("valid");
     for millis in [0, 300] {

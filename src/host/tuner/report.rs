@@ -50,8 +50,8 @@ pub struct Candidate {
     pub outcome: Outcome,
 }
 
-/// What became of a candidate. Ratios are to the incumbent's time in the same round, medians of all
-/// rounds.
+/// What became of a candidate. Ratios are to the incumbent's time: the worse of the median over the
+/// rounds and the best round over the best.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Outcome {

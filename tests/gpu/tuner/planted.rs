@@ -5,12 +5,13 @@ use wgpu_attention::{
     Tuner, Tuning,
 };
 
-use super::{timing, words};
+use super::{quiet, timing, words};
 use crate::support::gpu;
 
 /// A planner with a tuning that is far from the best: the tuner finds a better one.
 #[test]
 fn a_slow_default_is_replaced() {
+    let _turn = quiet();
     let problem = Problem::new(Shape::self_attention(1, 4, 256, 64));
     let class = Class::of(&problem).expect("valid");
     let slow = Choice::tile(Tile { queries: 4, keys: 4 });
@@ -66,6 +67,7 @@ fn a_choice_by_hand_wins() {
 /// they do not race, however fast they are.
 #[test]
 fn what_is_wrong_does_not_win() {
+    let _turn = quiet();
     let attention =
         Attention::with(gpu().device(), Options::default().loop_limit(LoopLimit::Unlimited));
     let gpu = gpu().clone().with_attention(attention);
