@@ -123,7 +123,7 @@ printf '\n== the tests (%s s at most; %s)\n' "$most_tests" "$log"
 only=''
 [ -z "$small" ] || only='golden lesson precision'
 # They find their data from here.
-# shellcheck disable=SC2086 # names of tests
+# shellcheck disable=SC2086,SC2317 # names of tests; called below
 suite() { cd "$root" && exec "$tests" $only >"$log" 2>&1; }
 code=0
 limited "$most_tests" suite || code=$?

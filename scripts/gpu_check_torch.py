@@ -13,7 +13,12 @@ import sys
 import time
 import warnings
 
-PATHS = {"flash": "FLASH_ATTENTION", "efficient": "EFFICIENT_ATTENTION", "math": "MATH"}
+PATHS = {
+    "flash": "FLASH_ATTENTION",
+    "cudnn": "CUDNN_ATTENTION",
+    "efficient": "EFFICIENT_ATTENTION",
+    "math": "MATH",
+}
 # The math path stores its scores, some of them twice and in f32.
 MOST_SCORES_BYTES = 8 << 30
 

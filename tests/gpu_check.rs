@@ -54,7 +54,10 @@ fn kernels_are_valid() {
         validator.subgroup_stages(naga::valid::ShaderStages::COMPUTE);
         validator.subgroup_operations(naga::valid::SubgroupOperationSet::all());
         let valid = validator.validate(&module);
-        valid.unwrap_or_else(|e| panic!("{}", e.emit_to_string(&wgsl)));
+        let info = valid.unwrap_or_else(|e| panic!("{}", e.emit_to_string(&wgsl)));
+        let options = naga::back::spv::Options::default();
+        let words = naga::back::spv::write_vec(&module, &info, &options, None);
+        assert!(words.is_ok(), "{words:?}");
     }
 }
 
@@ -90,6 +93,9 @@ fn work_is_counted() {
     assert_eq!(line.rate(), Some(case.operations() / 0.5));
     assert_eq!(line.share_of_f32(&PEAKS), Some(case.operations() / 0.5 / 1e12));
     assert_eq!(line.share_of_matrix(&PEAKS), None, "those are of f16");
+    let other = Peaks { f32: Some(2e12), f16: Some(1.0), ..Peaks::default() };
+    let best = PEAKS.best(other);
+    assert_eq!([best.f32, best.f16, best.matrix], [Some(2e12), Some(1.0), Some(8e12)]);
 }
 
 #[test]

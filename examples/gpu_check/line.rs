@@ -17,6 +17,19 @@ pub struct Peaks {
     pub read: Option<f64>,
 }
 
+impl Peaks {
+    /// The better of two measurements, each of which others may have disturbed.
+    pub fn best(self, other: Peaks) -> Peaks {
+        let better = |a: Option<f64>, b: Option<f64>| a.into_iter().chain(b).reduce(f64::max);
+        Peaks {
+            f32: better(self.f32, other.f32),
+            f16: better(self.f16, other.f16),
+            matrix: better(self.matrix, other.matrix),
+            read: better(self.read, other.read),
+        }
+    }
+}
+
 /// Seconds of a call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Times {

@@ -64,7 +64,7 @@ fn check(args: &Args) -> Result<bool, String> {
     // It loads while peaks are measured.
     let torch = Torch::start(&args.torch, args.torch_cpu);
     (report.peaks, report.notes) = peak::all(&card, args.small);
-    let torch = torch.and_then(|torch| torch.about().map(|about| (torch, about)));
+    let torch = torch.and_then(|torch| torch.about(pace.left() / 4).map(|about| (torch, about)));
     let torch = match torch {
         Ok((torch, about)) => {
             report.notes.push(about);
@@ -78,7 +78,8 @@ fn check(args: &Args) -> Result<bool, String> {
     report.peaks().iter().chain(&report.notes).for_each(|line| println!("{line}"));
 
     let cases = case::by_importance(args.small);
-    let mut table = Table { card, torch, pace: &pace, report: &mut report, files: &files };
+    let small = args.small;
+    let mut table = Table { card, small, torch, pace: &pace, report: &mut report, files: &files };
     table.fill(&cases)?;
     report.finished = true;
     report.notes.push(format!("{} s in all", pace.elapsed().as_secs()));

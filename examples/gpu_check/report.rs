@@ -120,7 +120,10 @@ impl Report {
         text.push(format!("{}.", self.verdict()));
         text.push(String::new());
         text.extend(self.facts.iter().map(|(name, value)| format!("- {name}: {value}")));
-        text.extend(["", "Peaks, measured in this run:", ""].map(String::from));
+        text.extend(
+            ["", "Peaks, measured before and after the table, the better of each:", ""]
+                .map(String::from),
+        );
         text.extend(self.peaks().iter().map(|peak| format!("- {peak}")));
         text.extend(self.notes.iter().map(|note| format!("- {note}")));
         let mut lines: Vec<&Line> = self.lines.iter().collect();

@@ -10,11 +10,13 @@ use super::clock::Clock;
 use super::file::Files;
 use super::line::{Line, Outcome};
 use super::pace::Pace;
+use super::peak;
 use super::report::{DECODE, PREFILL, Report};
 use super::torch::Torch;
 
 pub struct Table<'a> {
     pub card: Card,
+    pub small: bool,
     pub torch: Option<Torch>,
     pub pace: &'a Pace,
     pub report: &'a mut Report,
@@ -33,6 +35,10 @@ impl Table<'_> {
                 heading = wanted;
             }
             self.case(case)?;
+        }
+        if !self.pace.left().is_zero() {
+            let (peaks, _) = peak::all(&self.card, self.small);
+            self.report.peaks = self.report.peaks.best(peaks);
         }
         let stamps = self.card.stamps.get();
         let by = if stamps { "the GPU's timestamps around each call" } else { "the wall clock" };
@@ -62,9 +68,9 @@ impl Table<'_> {
                 }
             }
         }
-        let has_time = !self.pace.left().is_zero();
-        let Some(torch) = self.torch.as_mut().filter(|_| has_time) else { return Ok(()) };
-        match torch.lines(case) {
+        let left = self.pace.left();
+        let Some(torch) = self.torch.as_mut().filter(|_| !left.is_zero()) else { return Ok(()) };
+        match torch.lines(case, left) {
             Ok(lines) => lines.into_iter().try_for_each(|line| self.push(line)),
             Err(why) => {
                 self.torch = None;

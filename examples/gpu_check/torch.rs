@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -12,8 +12,6 @@ use wgpu_attention::Element;
 use super::case::Case;
 use super::line::{Line, Outcome, Times};
 
-/// To load PyTorch and open the card.
-const START: Duration = Duration::from_secs(60);
 /// For all paths of a case.
 const ANSWER: Duration = Duration::from_secs(30);
 
@@ -47,15 +45,15 @@ impl Torch {
         Ok(Torch { child, input, lines })
     }
 
-    /// Version and card.
-    pub fn about(&self) -> Result<String, String> {
-        let value = self.reply(START)?;
+    /// Version and card, once it has loaded.
+    pub fn about(&self, patience: Duration) -> Result<String, String> {
+        let value = self.reply(patience)?;
         let text = |name: &str| value[name].as_str().map(String::from);
         text("about").ok_or_else(|| text("missing").unwrap_or_else(|| format!("said {value}")))
     }
 
     /// A line for each path.
-    pub fn lines(&mut self, case: &Case) -> Result<Vec<Line>, String> {
+    pub fn lines(&mut self, case: &Case, patience: Duration) -> Result<Vec<Line>, String> {
         let request = json!({
             "batch": case.batch, "heads": case.heads, "kv_heads": case.kv_heads,
             "rows": case.rows, "keys": case.keys, "dim": case.dim,
@@ -65,7 +63,7 @@ impl Torch {
         writeln!(input, "{request}")
             .and_then(|()| input.flush())
             .map_err(|error| error.to_string())?;
-        let value = self.reply(ANSWER)?;
+        let value = self.reply(patience.min(ANSWER))?;
         let paths = value.as_object().ok_or_else(|| format!("said {value}"))?;
         let line = |(path, answer): (&String, &Value)| Line {
             case: *case,
@@ -78,7 +76,10 @@ impl Torch {
     }
 
     fn reply(&self, patience: Duration) -> Result<Value, String> {
-        let line = self.lines.recv_timeout(patience).map_err(|error| error.to_string())?;
+        let line = self.lines.recv_timeout(patience).map_err(|error| match error {
+            RecvTimeoutError::Timeout => format!("no answer in {} s", patience.as_secs()),
+            RecvTimeoutError::Disconnected => "its process ended".into(),
+        })?;
         serde_json::from_str(&line).map_err(|_| format!("said {line}"))
     }
 }
