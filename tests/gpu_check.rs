@@ -12,7 +12,7 @@ mod report;
 mod shaders;
 
 use case::{Case, by_importance};
-use line::{Error, Line, Outcome, Peaks, Times};
+use line::{Error, Line, Outcome, Peaks, Times, fit};
 use pace::{Pace, expected};
 use report::Report;
 use wgpu::naga;
@@ -180,4 +180,13 @@ fn nothing_answered_is_not_good() {
     let left = Outcome::LeftOut("no time".into());
     let line = Line { outcome: left, ..timed(prefill(512), "Flash", 1.0) };
     assert!(!report(vec![line]).is_good());
+}
+
+#[test]
+fn timestamps_must_fit_the_wall_clock() {
+    assert!(fit(&[0.03, 0.03], 0.07));
+    assert!(fit(&[1e-5], 1e-3), "a short call, and what surrounds it");
+    assert!(!fit(&[1e-5, 1e-5], 0.07), "they do not wait for the work");
+    assert!(!fit(&[0.03, 0.0], 0.035));
+    assert!(!fit(&[10.0], 0.07), "of another unit");
 }

@@ -13,6 +13,7 @@ use super::line::{Error, Outcome};
 /// Methods by hand beside the planner's own choice; one that it chose anyway is not run twice.
 pub fn methods(case: &Case) -> &'static [Option<Method>] {
     match (case.is_decode(), case.element) {
+        // Kernels for 16-bit operands alone belong here.
         (false, Element::F16) => &[None, Some(Method::Flash)],
         (false, _) => &[None, Some(Method::Flash)],
         (true, _) => &[None],

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::card::Card;
-use super::line::{Outcome, Times};
+use super::line::{Outcome, Times, fit};
 
 /// Calls of one submission.
 const MOST: u32 = 32;
@@ -98,18 +98,11 @@ impl<'a> Clock<'a> {
             let period = 1e-9 * f64::from(self.card.queue.get_timestamp_period());
             let taken = |pair: &[u64]| period * pair[1].wrapping_sub(pair[0]) as f64;
             let seconds: Vec<f64> = ticks.chunks(2).map(taken).collect();
-            if make_sense(&seconds, wall) {
+            if fit(&seconds, wall) {
                 return Ok(seconds);
             }
             self.card.stamps.set(false);
         }
         Ok(vec![wall / f64::from(count)])
     }
-}
-
-/// Some drivers have timestamps in name only: they fill the time that was waited, but for what it
-/// takes to submit and to hear that all is done.
-pub fn make_sense(seconds: &[f64], wall: f64) -> bool {
-    let sum: f64 = seconds.iter().sum();
-    seconds.iter().all(|&s| s > 0.0) && sum < 1.1 * wall && sum > 0.5 * (wall - 5e-3)
 }

@@ -39,6 +39,13 @@ pub struct Times {
     pub calls: u32,
 }
 
+/// Whether a GPU's seconds of some calls are of use: some drivers have timestamps in name only. They
+/// fill the time that was waited for them all, but for what it takes to submit and to hear of the end.
+pub fn fit(seconds: &[f64], waited: f64) -> bool {
+    let sum: f64 = seconds.iter().sum();
+    seconds.iter().all(|&s| s > 0.0) && sum < 1.1 * waited && sum > 0.5 * (waited - 5e-3)
+}
+
 /// The largest error of an answer, and the largest that is right.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Error {
