@@ -43,8 +43,8 @@ all=470
 most_tests=180
 most_table=400
 if [ -n "$small" ]; then
-    most_tests=45
-    most_table=40
+    most_tests=70
+    most_table=45
 fi
 
 here=$(cd "$(dirname "$0")" && pwd)
