@@ -4,24 +4,8 @@ use std::time::Instant;
 
 use wgpu_attention::Gpu;
 
-/// Twelve chains of four numbers an invocation, independent of each other, in registers only.
-const SHADER: &str = "
-@group(0) @binding(0) var<storage, read_write> sums: array<vec4<f32>>;
-
-@compute @workgroup_size(64)
-fn multiply_adds(@builtin(global_invocation_id) id: vec3<u32>) {
-    let a = vec4(1.0 - 1e-7 * f32(id.x + 1u));
-    let b = vec4(1e-3 * f32(id.x));
-    var c0 = b + 1.0; var c1 = b + 2.0; var c2 = b + 3.0;
-    for (var i = 0u; i < 2048u; i++) {
-        c0 = c0 * a + b; c1 = c1 * a + b; c2 = c2 * a + b;
-        c0 = c0 * a + b; c1 = c1 * a + b; c2 = c2 * a + b;
-        c0 = c0 * a + b; c1 = c1 * a + b; c2 = c2 * a + b;
-        c0 = c0 * a + b; c1 = c1 * a + b; c2 = c2 * a + b;
-    }
-    sums[id.x] = c0 + c1 + c2;
-}
-";
+/// f32, and the file's kernel.
+const SHADER: &str = concat!("alias Number = f32;\n", include_str!("multiply_adds.wgsl"));
 const GROUPS: u32 = 64;
 /// Floating-point operations of a dispatch.
 pub const OPERATIONS: f64 = 64.0 * GROUPS as f64 * 2048.0 * 4.0 * 3.0 * 4.0 * 2.0;

@@ -49,6 +49,7 @@ impl Attention {
             all.extend(flash_tiles().chain(beside).map(Choice::tile));
         }
         all.retain(|choice| choice.tile.as_ref().is_none_or(useful));
+        all.retain(|choice| choice.tile.is_none_or(|tile| tile.validate().is_ok()));
         all
     }
 }

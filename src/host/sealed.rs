@@ -5,6 +5,7 @@ use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::{Attention, Error};
 
@@ -83,7 +84,7 @@ pub(super) fn unseal<'b>(header: &str, bytes: &'b [u8]) -> Result<&'b [u8], Load
         let (got, after) = rest.split_at(end + 1);
         if got != want.as_bytes() {
             let got = String::from_utf8_lossy(got);
-            let why = format!("{:?}, and this is {:?}", got.trim_end(), want.trim_end());
+            let why = format!("`{}`, and this is `{}`", got.trim_end(), want.trim_end());
             return Err(Loaded::Stale(why));
         }
         rest = after;
@@ -121,11 +122,13 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let failed = |error: std::io::Error| Error::File(format!("{}: {error}", path.display()));
     let name = path.file_name().ok_or(Error::File(format!("{}: no name", path.display())))?;
     let mut unfinished = name.to_os_string();
-    unfinished.push(format!(".{}.unfinished", std::process::id()));
+    // Two threads that save do not write to one file.
+    static SAVES: AtomicU64 = AtomicU64::new(0);
+    let save = SAVES.fetch_add(1, Ordering::Relaxed);
+    unfinished.push(format!(".{}-{save}.unfinished", std::process::id()));
     let unfinished = Unfinished(path.with_file_name(unfinished));
-    let mut file = OpenOptions::new();
-    let mut file =
-        file.write(true).create(true).truncate(true).open(&unfinished.0).map_err(failed)?;
+    let file = OpenOptions::new().write(true).create_new(true).open(&unfinished.0);
+    let mut file = file.map_err(failed)?;
     file.write_all(bytes).and_then(|()| file.sync_all()).map_err(failed)?;
     drop(file);
     fs::rename(&unfinished.0, path).map_err(failed)

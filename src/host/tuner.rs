@@ -21,8 +21,9 @@ pub use settings::TunerSettings;
 /// memory and in a file.
 ///
 /// Candidates take turns, so that whatever else the machine does meets them all; a candidate must give
-/// the planner's answer, and beat its time by a margin, to replace it. Operands are made up: random
-/// numbers, masks that hide a quarter of the keys, every sequence as long as it can be.
+/// the planner's answer, and beat its time by a margin, to replace it. What compiling costs does not
+/// count, though the planner's own choice minds it. Operands are made up: random numbers, masks that
+/// hide a quarter of the keys, every sequence as long as it can be.
 ///
 /// ```no_run
 /// use wgpu_attention::{Gpu, Problem, Shape, Tuner};
@@ -117,20 +118,18 @@ impl Tuner {
         Ok(tuned)
     }
 
-    /// Adds what a file knows to what was found; says what came of it. A file from another adapter,
-    /// driver or version of this crate, or of a device with other limits, and one that is not exactly
-    /// what was written, is as if there were none.
+    /// Adds what a file knows and this tuner does not; says what came of it. A file from another
+    /// adapter, driver or version of this crate, or of a device with other limits, and one that is not
+    /// exactly what was written, is as if there were none.
     pub fn load(&mut self, path: impl AsRef<Path>) -> Loaded {
         let header = header("tuning", self.gpu.planner());
         let bytes = read(path.as_ref(), file::MOST_BYTES);
-        let loaded = bytes.and_then(|bytes| file::parse(unseal(&header, &bytes)?));
-        match loaded {
+        match bytes.and_then(|bytes| file::parse(unseal(&header, &bytes)?)) {
             Ok(loaded) => {
-                let tuning = std::mem::take(&mut self.tuning);
-                let add = |tuning: Tuning, (class, choice): (&Class, &Choice)| {
-                    tuning.with(*class, *choice)
-                };
-                self.tuning = loaded.iter().fold(tuning, add);
+                self.tuning = self
+                    .tuning
+                    .iter()
+                    .fold(loaded, |all, (&class, &choice)| all.with(class, choice));
                 Loaded::Fresh
             }
             Err(why) => why,

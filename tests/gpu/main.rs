@@ -20,3 +20,4 @@ mod program;
 mod properties;
 mod reports;
 mod support;
+mod tuner;

@@ -4,6 +4,7 @@
 mod broadcast;
 mod device;
 mod dispatches;
+mod excluded;
 mod extras;
 mod fuzz;
 #[path = "../shaders/lanes.rs"]

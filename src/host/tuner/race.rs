@@ -15,10 +15,8 @@ const HEATS: u32 = 2;
 const FINALISTS: usize = 3;
 /// A final of fewer rounds decides nothing.
 const FEWEST_ROUNDS: u32 = 3;
-/// Parts of the budget by which the last candidate must have begun and the last heat: what is left
-/// belongs to the final.
+/// The part of the budget by which the last candidate must have begun: the rest is for the rounds.
 const ENTER_BY: f64 = 0.5;
-const HEAT_BY: f64 = 0.6;
 
 /// Who races, on what, and under which rules.
 pub(super) struct Race<'a> {
@@ -33,9 +31,18 @@ pub(super) struct Race<'a> {
     scratch: wgpu::Buffer,
     /// What each that was planned does.
     seen: Vec<Description>,
-    /// What the incumbent computes, and the scratch it takes.
-    answer: Option<(Vec<f32>, u64)>,
+    incumbent: Option<Incumbent>,
+    /// The shortest call so far, in seconds.
+    shortest: f64,
     entrants: Vec<Entrant>,
+}
+
+/// What candidates are compared with before they race.
+struct Incumbent {
+    answer: Vec<f32>,
+    scratch_bytes: u64,
+    /// Of its second call.
+    seconds: f64,
 }
 
 struct Entrant {
@@ -70,7 +77,8 @@ impl<'a> Race<'a> {
             operands: Operands::new(gpu, problem)?,
             scratch: make(gpu, Operand::Scratch, 0)?,
             seen: Vec::new(),
-            answer: None,
+            incumbent: None,
+            shortest: f64::INFINITY,
             entrants: Vec::new(),
         })
     }
@@ -81,31 +89,34 @@ impl<'a> Race<'a> {
         let racing = |at: &usize| self.entrants[*at].racer.is_ok();
         let in_heats: Vec<usize> = (0..self.entrants.len()).filter(racing).collect();
         for round in 1..=HEATS {
-            if round == 1 || !self.is_past(HEAT_BY) {
-                let best = self.ratios().into_iter().fold(f64::INFINITY, f64::min);
-                let in_round = |at: &usize| {
-                    *at == 0 || round == 1 || self.ratio_of(*at) <= best * self.settings.hopeless
-                };
-                let who: Vec<usize> = in_heats.iter().copied().filter(in_round).collect();
-                self.round(round, &who)?;
-            }
+            self.round(round, &in_heats)?;
         }
-        let ratios = self.ratios();
+        let ratios: Vec<f64> = (0..self.entrants.len()).map(|at| self.ratio(at)).collect();
         let mut finalists: Vec<usize> = in_heats.into_iter().filter(|&at| at > 0).collect();
         finalists.sort_by(|&a, &b| ratios[a].total_cmp(&ratios[b]));
         finalists.truncate(FINALISTS);
         finalists.insert(0, 0);
         // Alone, the incumbent needs no final.
-        let most = if finalists.len() > 1 { self.settings.rounds.max(FEWEST_ROUNDS) } else { 0 };
-        let mut rounds = 0;
-        while rounds < most && !self.is_past(1.0) {
-            if rounds == 0 {
-                self.forget_times(&finalists);
-            }
-            rounds += 1;
-            self.round(HEATS + rounds, &finalists)?;
+        if finalists.len() > 1 {
+            self.last(&finalists)?;
         }
-        Ok(self.result(&finalists, &ratios, most == 0 || rounds >= FEWEST_ROUNDS))
+        Ok(self.result(&finalists, &ratios))
+    }
+
+    /// The final. What the heats measured chose who is here: it would flatter them.
+    fn last(&mut self, finalists: &[usize]) -> Result<(), Error> {
+        for &at in finalists {
+            if let Ok(racer) = &mut self.entrants[at].racer {
+                racer.times.clear();
+            }
+        }
+        for round in 0..self.settings.rounds.max(FEWEST_ROUNDS) {
+            if round >= FEWEST_ROUNDS && self.is_past(1.0) {
+                break;
+            }
+            self.round(HEATS + 1 + round, finalists)?;
+        }
+        Ok(())
     }
 
     /// Plans each, runs it once and looks at its answer, until time is up.
@@ -135,22 +146,26 @@ impl<'a> Race<'a> {
         }
         self.seen.push(description);
         let need = plan.scratch_bytes();
-        let most = self.answer.as_ref().map_or(need, |answer| answer.1);
+        let most = self.incumbent.as_ref().map_or(need, |incumbent| incumbent.scratch_bytes);
         let got = most.max(self.settings.scratch_bytes);
         if need > got {
             let what = "scratch that a candidate may take";
             return Err(Outcome::Refused(Error::Limit { what, need, got }));
         }
         let (bound, answer) = self.first_call(&plan).map_err(Outcome::Refused)?;
-        match &self.answer {
-            None => self.answer = Some((answer, need)),
-            Some((want, _)) => {
-                if !agree(&answer, want, self.problem.element_of(Operand::O)) {
+        let seconds = self.clock.time(&bound, 1).map_err(Outcome::Refused)?;
+        match &self.incumbent {
+            None => self.incumbent = Some(Incumbent { answer, scratch_bytes: need, seconds }),
+            Some(incumbent) => {
+                if !agree(&answer, &incumbent.answer, self.problem.element_of(Operand::O)) {
                     return Err(Outcome::Wrong);
+                }
+                if seconds > self.shortest * self.settings.hopeless {
+                    return Err(Outcome::Slow { ratio: seconds / incumbent.seconds });
                 }
             }
         }
-        let seconds = self.clock.time(&bound, 1).map_err(Outcome::Refused)?;
+        self.shortest = self.shortest.min(seconds);
         let calls = self.clock.calls(seconds, self.settings.submit);
         Ok(Racer { bound, calls, times: Vec::new() })
     }
@@ -163,10 +178,10 @@ impl<'a> Race<'a> {
         let buffers = self.operands.buffers().with(Operand::Scratch, &self.scratch);
         let bound = plan.bind(buffers)?;
         self.operands.clear(self.gpu)?;
-        match self.answer {
+        match self.incumbent {
             None => self.clock.first(&bound)?,
-            Some(_) => self.clock.time(&bound, 1)?,
-        };
+            Some(_) => self.clock.time(&bound, 1).map(drop)?,
+        }
         let answer = self.operands.answer(self.gpu, self.problem)?;
         Ok((bound, answer))
     }
@@ -183,10 +198,10 @@ impl<'a> Race<'a> {
         Ok(())
     }
 
-    /// What the final says, or, if it decided nothing, that the incumbent stays.
-    fn result(self, finalists: &[usize], heats: &[f64], decided: bool) -> Tuned {
-        let ratios: Vec<f64> = finalists.iter().map(|&at| self.ratio_of(at)).collect();
-        let best = winner(&ratios, self.settings.margin).filter(|_| decided);
+    /// What the final says of these, and the heats of the others.
+    fn result(self, finalists: &[usize], heats: &[f64]) -> Tuned {
+        let ratios: Vec<f64> = finalists.iter().map(|&at| self.ratio(at)).collect();
+        let best = winner(&ratios, self.settings.margin);
         let choice = self.entrants[best.map_or(0, |place| finalists[place])].choice;
         let outcome = |(at, entrant): (usize, Entrant)| {
             let place = finalists.iter().position(|&finalist| finalist == at);
@@ -203,28 +218,15 @@ impl<'a> Race<'a> {
         let elapsed = self.begun.elapsed();
         let candidates: Vec<_> = self.entrants.into_iter().enumerate().map(outcome).collect();
         let unmeasured = |candidate: &Candidate| matches!(candidate.outcome, Outcome::Unmeasured);
-        let finished = decided && !candidates.iter().any(unmeasured);
+        let finished = !candidates.iter().any(unmeasured);
         Tuned { class: self.class, choice, candidates, finished, elapsed }
     }
 
-    /// What the heats measured would weigh in the final.
-    fn forget_times(&mut self, finalists: &[usize]) {
-        for &at in finalists {
-            if let Ok(racer) = &mut self.entrants[at].racer {
-                racer.times.clear();
-            }
-        }
-    }
-
-    fn ratio_of(&self, at: usize) -> f64 {
+    fn ratio(&self, at: usize) -> f64 {
         match (&self.entrants[at].racer, &self.entrants[0].racer) {
             (Ok(racer), Ok(incumbent)) => ratio(&racer.times, &incumbent.times),
             _ => f64::NAN,
         }
-    }
-
-    fn ratios(&self) -> Vec<f64> {
-        (0..self.entrants.len()).map(|at| self.ratio_of(at)).collect()
     }
 
     fn is_past(&self, part: f64) -> bool {

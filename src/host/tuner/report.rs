@@ -33,8 +33,8 @@ pub struct Tuned {
     pub choice: Choice,
     /// Every candidate, the incumbent first: the planner's choice, or what was tuned before.
     pub candidates: Vec<Candidate>,
-    /// False if the budget ran out before every candidate had its turn. The choice was still in a
-    /// final of at least three rounds, or is the incumbent's.
+    /// False if the budget ran out before every candidate had its turn. The choice is still the best
+    /// of those that had, in a final of at least three rounds.
     pub finished: bool,
     /// How long it took.
     pub elapsed: Duration,
@@ -50,8 +50,8 @@ pub struct Candidate {
     pub outcome: Outcome,
 }
 
-/// What became of a candidate. Ratios are to the incumbent's time in the same round, medians of all
-/// rounds.
+/// What became of a candidate. Ratios are to the incumbent's time: the worse of the median over the
+/// rounds and the best round over the best.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Outcome {
@@ -62,7 +62,7 @@ pub enum Outcome {
         /// To the incumbent's.
         ratio: f64,
     },
-    /// It was measured, and too slow for the final.
+    /// It was too slow for the final, or already in its second call.
     Slow {
         /// To the incumbent's.
         ratio: f64,

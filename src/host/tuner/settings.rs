@@ -6,15 +6,14 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct TunerSettings {
-    /// Time for one class, 10 s if not set: what is not measured by then stays out. One compilation
-    /// and one submit may go past it, since neither can be stopped.
+    /// Time for one class, 10 s if not set: candidates whose turn has not come at half of it stay out.
+    /// One compilation, which cannot be stopped, and a final of three rounds may go past it.
     pub budget: Duration,
     /// Rounds of the final, in which the best candidates and the incumbent take turns, 9.
     pub rounds: u32,
     /// By how much of the incumbent's time a candidate must be faster to replace it, 0.05.
     pub margin: f64,
-    /// Candidates that take so many times the best one's time in the first round take part in no
-    /// other, 3.
+    /// Candidates whose second call takes so many times the best one's time make no other, 3.
     pub hopeless: f64,
     /// The longest submit of several calls, 0.2 s: some systems reset a device that works on one for
     /// 2 s. A single call may take longer.

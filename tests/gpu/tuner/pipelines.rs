@@ -1,0 +1,50 @@
+//! Compiled pipelines in a file.
+
+use std::fs;
+
+use wgpu_attention::{Attention, Error, Gpu, Loaded, Options, PipelineFile, Problem, Shape};
+
+use crate::support::{Data, default_limits_gpu, gpu, max_error};
+
+#[test]
+fn kept_in_a_file() {
+    let error = PipelineFile::open(default_limits_gpu(), "anywhere").expect_err("no feature");
+    assert!(matches!(error, Error::Limit { .. }), "{error}");
+    let has = gpu().device().features().contains(wgpu::Features::PIPELINE_CACHE);
+    println!("PIPELINE_CACHE: {}", if has { "yes" } else { "no" });
+    if !has {
+        assert!(PipelineFile::open(gpu(), "anywhere").is_err());
+        return;
+    }
+    let folder = std::env::temp_dir().join(format!("wgpu-attention-pipes-{}", std::process::id()));
+    fs::create_dir_all(&folder).expect("a folder");
+    let problem = Problem::new(Shape::self_attention(1, 2, 9, 4));
+    let data = Data::new(&problem, 1);
+    let want = gpu().attention(&problem, data.inputs()).expect("an output").o;
+    let run = |file: &PipelineFile| {
+        let options = Options::default().pipeline_cache(file.cache().clone());
+        let attention = Attention::with(gpu().device(), options);
+        let gpu: Gpu = gpu().clone().with_attention(attention);
+        let got = gpu.attention(&problem, data.inputs()).expect("an output").o;
+        assert_eq!(max_error(&got, &want), 0.0);
+    };
+    let (file, loaded) = PipelineFile::open(gpu(), &folder).expect("a cache");
+    assert_eq!(loaded, Loaded::Missing);
+    run(&file);
+    file.save().expect("written");
+    let good = fs::read(file.path()).expect("bytes");
+    println!("{}: {} bytes", file.path().display(), good.len());
+
+    let (file, loaded) = PipelineFile::open(gpu(), &folder).expect("a cache");
+    assert_eq!(loaded, Loaded::Fresh);
+    run(&file);
+    // A damaged one never reaches the driver.
+    for at in (0..good.len()).step_by(good.len() / 50 + 1) {
+        let mut bytes = good.clone();
+        bytes[at] ^= 0x10;
+        fs::write(file.path(), bytes).expect("written");
+        let (_, loaded) = PipelineFile::open(gpu(), &folder).expect("a cache");
+        assert!(matches!(loaded, Loaded::Damaged(_)), "{at}: {loaded}");
+    }
+    fs::remove_dir_all(&folder).expect("removed");
+}
