@@ -14,7 +14,7 @@ mod tuner;
 
 use crate::{
     Attention, Choice, Element, Error, Inputs, LayerInputs, LayerOutput, MultiHead, Operand,
-    Output, Problem, Projection, ProjectionInputs, Scalar,
+    Options, Output, Problem, Projection, ProjectionInputs, Scalar,
 };
 #[cfg(not(target_family = "wasm"))]
 pub use pipelines::PipelineFile;
@@ -69,8 +69,23 @@ impl Gpu {
     /// # Errors
     /// [`Error::NoAdapter`], with what to install.
     pub async fn from_instance(instance: &wgpu::Instance) -> Result<Gpu, Error> {
-        let (device, queue) = adapter::device(instance).await?;
-        Ok(Gpu::from_device(device, queue))
+        let adapter = adapter::find(instance).await?;
+        Gpu::from_adapter(&adapter, wgpu::ExperimentalFeatures::disabled()).await
+    }
+
+    /// An adapter of the caller's choice, with all its limits. With `ExperimentalFeatures::enabled()`
+    /// also its matrix units, for [`Method::Matrix`](crate::Method::Matrix): wgpu calls them
+    /// experimental, and has the caller vouch for that.
+    ///
+    /// # Errors
+    /// [`Error::NoAdapter`] if the adapter gives no device.
+    pub async fn from_adapter(
+        adapter: &wgpu::Adapter,
+        experimental: wgpu::ExperimentalFeatures,
+    ) -> Result<Gpu, Error> {
+        let (device, queue) = adapter::open(adapter, experimental).await?;
+        let attention = Attention::with(&device, Options::from_adapter(adapter));
+        Ok(Gpu::from_device(device, queue).with_attention(attention))
     }
 
     /// A device of the caller's, with whatever limits it has.

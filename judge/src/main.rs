@@ -83,7 +83,7 @@ fn compile_all(filter: &str) -> Result<bool, String> {
     );
     println!("|---|---|---:|---:|---:|---:|---:|---:|---:|---:|");
     let mut good = true;
-    for what in shipped::all()?.iter().filter(|what| what.name.contains(filter)) {
+    for what in shipped::all(card.matrix_rows)?.iter().filter(|what| what.name.contains(filter)) {
         match row(&card, what) {
             Ok((line, wrong)) => {
                 println!("{line}");

@@ -15,6 +15,8 @@ pub struct Card {
     pub driver: String,
     /// Vector registers of 64 lanes that the waves of a SIMD share.
     pub registers: u64,
+    /// Rows of the matrices it multiplies, f16 in and f32 out.
+    pub matrix_rows: Option<u32>,
     // Closes the library when dropped.
     _entry: ash::Entry,
 }
@@ -36,6 +38,13 @@ impl Compiled {
 /// Families with 192 KiB of vector registers a SIMD; RDNA2 and the smaller RDNA3 have 128 KiB (Mesa,
 /// ac_gpu_info.c).
 const LARGE_FILES: [&str; 4] = ["NAVI31", "NAVI32", "GFX1100", "GFX1101"];
+
+/// f16 in, f32 out, square, of a subgroup.
+fn is_mixed(m: &&vk::CooperativeMatrixPropertiesKHR<'_>) -> bool {
+    let (half, single) = (vk::ComponentTypeKHR::FLOAT16, vk::ComponentTypeKHR::FLOAT32);
+    let types = [m.a_type, m.b_type, m.c_type, m.result_type] == [half, half, single, single];
+    types && m.m_size == m.n_size && m.n_size == m.k_size && m.scope == vk::ScopeKHR::SUBGROUP
+}
 
 fn text(chars: &[c_char]) -> String {
     // SAFETY: the specification has these arrays end in a zero.
@@ -95,7 +104,7 @@ impl Card {
             let driver = format!("{} {}", text(&driver.driver_name), text(&driver.driver_info));
             let family = std::env::var("RADV_FORCE_FAMILY").unwrap_or_default();
             let registers = if LARGE_FILES.contains(&&*family) { 768 } else { 512 };
-            Ok(Card { device, executables, driver, registers, _entry: entry })
+            Ok(Card { device, executables, driver, registers, matrix_rows, _entry: entry })
         }
     }
 

@@ -303,6 +303,7 @@ impl Parts<'_> {
             8 => native_shader!("matrix_8"),
             _ => native_shader!("matrix_16"),
         });
+        self.files.push(native_shader!("matrix_tile"));
     }
 
     /// Values that are not finite are kept from keys that are not seen.

@@ -11,6 +11,7 @@ mod errors;
 mod golden;
 mod layer;
 mod lesson;
+mod matrix;
 mod merge;
 mod numerics;
 mod pairs;
