@@ -34,8 +34,8 @@
 //!
 //! [`Attention`] (one per device) turns a [`Problem`] into a [`Plan`]; a plan and [`Buffers`] make
 //! a [`Bound`]; [`Bound::encode`] records it into your compute pass. Everything is checked before
-//! recording: `encode` cannot fail. Outside `Gpu`, which is for programs without a device, this
-//! crate makes no device, submits nothing, polls nothing and maps nothing of yours.
+//! recording: `encode` cannot fail. Outside `Gpu`, which is for programs without a device, and the
+//! `Tuner`, this crate makes no device, submits nothing, polls nothing and maps nothing of yours.
 //!
 //! # Glossary
 //!
@@ -61,6 +61,7 @@
 //! | part | O and LSE over some of the keys, to be merged with those over the others |
 //! | staged, fused | three kernels with stored scores; one kernel with an online softmax |
 //! | arena | one buffer that holds all operands |
+//! | class | problems that the same kernel suits best |
 //! | cache | rows of K and V of many sequences, kept on the device |
 //! | page | a number of tokens' rows in a cache, given to a sequence as it grows |
 //! | pool | all of a cache's rows |
