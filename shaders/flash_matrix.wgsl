@@ -49,19 +49,7 @@ fn flash_matrix(
     let row = one_row(here, number);
 
     // Q, and zeros to begin every sum with
-    for (var at = local; at < TILE_QUERIES * TILE_DIMS / 4u; at += MATRIX_THREADS) {
-        let quad = at % (TILE_DIMS / 4u);
-        let r = at / (TILE_DIMS / 4u);
-        var x = vec4(0.0);
-        if (quad < HEAD_QUADS) {
-            let asker = one_row(here, r);
-            x = load_q(row_start(problem.q, here.sequence.batch, asker.head, asker.token), quad);
-        }
-        fill_tile(r, quad, x);
-    }
-    for (var at = local; at < TILE_QUERIES * SCORE_STRIDE; at += MATRIX_THREADS) {
-        scores_tile[at] = 0.0;
-    }
+    fill_queries(here, local);
     if (local == 0u) {
         atomicStore(&grown, 0u);
         atomicStore(&wild_keys, 0u);
@@ -85,25 +73,7 @@ fn flash_matrix(
     for (var first = span.x; first < span.y; first += TILE_KEYS) {
         // K and V; 0 past the last key
         workgroupBarrier();
-        for (var at = local; at < TILE_KEYS * TILE_DIMS / 4u; at += MATRIX_THREADS) {
-            let quad = at % (TILE_DIMS / 4u);
-            let j = at / (TILE_DIMS / 4u);
-            let held = first + j < span.y;
-            var k = vec4(0.0);
-            var v = vec4(0.0);
-            if (held && quad < HEAD_QUADS) {
-                k = load_k(key_row(here, first + j), quad);
-            }
-            if (held && quad < VALUE_QUADS) {
-                v = load_v(value_row(here, first + j), quad);
-            }
-            // 0 * NaN must not leak from an excluded key
-            if (is_wild(v)) {
-                atomicOr(&wild_keys, 1u << j);
-            }
-            fill_tile(j, quad, k);
-            fill_tile(TILE_KEYS + j, quad, tame(v, held));
-        }
+        fill_keys(here, local, first, span.y);
         workgroupBarrier();
 
         // S = Q K^T
@@ -133,11 +103,11 @@ fn flash_matrix(
             scores_tile[at] = s;
             most = max(most, s);
         }
-        row_parts[local] = most;
+        scores_tile[number * SCORE_STRIDE + TILE_KEYS + part] = most;
         workgroupBarrier();
         var next = m;
         for (var t = 0u; t < ROW_THREADS; t++) {
-            next = max(next, row_parts[number * ROW_THREADS + t]);
+            next = max(next, scores_tile[number * SCORE_STRIDE + TILE_KEYS + t]);
         }
         let grows = next > m + SLACK;
         next = select(m, next, grows);
@@ -210,7 +180,7 @@ fn flash_matrix(
     }
 
     // l of the whole row, and O from its matrices
-    row_parts[local] = l;
+    scores_tile[number * SCORE_STRIDE + TILE_KEYS + part] = l;
     for (var c = 0u; c < VALUE_BLOCKS; c += KEY_BLOCKS) {
         workgroupBarrier();
         for (var i = 0u; i < min(KEY_BLOCKS, VALUE_BLOCKS - c); i++) {
@@ -222,7 +192,7 @@ fn flash_matrix(
         workgroupBarrier();
         var sum = 0.0;
         for (var t = 0u; t < ROW_THREADS; t++) {
-            sum += row_parts[number * ROW_THREADS + t];
+            sum += scores_tile[number * SCORE_STRIDE + TILE_KEYS + t];
         }
         for (var quad = part; quad < TILE_KEYS / 4u; quad += ROW_THREADS) {
             let column = c * MATRIX / 4u + quad;

@@ -40,7 +40,7 @@ impl Compiled {
 const LARGE_FILES: [&str; 4] = ["NAVI31", "NAVI32", "GFX1100", "GFX1101"];
 
 /// f16 in, f32 out, square, of a subgroup.
-fn is_mixed(m: &&vk::CooperativeMatrixPropertiesKHR<'_>) -> bool {
+fn is_mixed(m: &vk::CooperativeMatrixPropertiesKHR<'_>) -> bool {
     let (half, single) = (vk::ComponentTypeKHR::FLOAT16, vk::ComponentTypeKHR::FLOAT32);
     let types = [m.a_type, m.b_type, m.c_type, m.result_type] == [half, half, single, single];
     types && m.m_size == m.n_size && m.n_size == m.k_size && m.scope == vk::ScopeKHR::SUBGROUP
@@ -83,12 +83,15 @@ impl Card {
             let mut extensions = vec![khr::pipeline_executable_properties::NAME];
             let there = instance.enumerate_device_extension_properties(card);
             let there = there.map_err(failed("extensions"))?;
-            if there
-                .iter()
-                .any(|e| e.extension_name_as_c_str() == Ok(khr::cooperative_matrix::NAME))
-            {
-                extensions.push(khr::cooperative_matrix::NAME);
+            let mut matrix_rows = None;
+            let matrix = khr::cooperative_matrix::NAME;
+            if there.iter().any(|one| one.extension_name_as_c_str() == Ok(matrix)) {
+                extensions.push(matrix);
                 features = features.push_next(&mut matrices);
+                let asked = khr::cooperative_matrix::Instance::new(&entry, &instance);
+                let sizes = asked.get_physical_device_cooperative_matrix_properties(card);
+                let sizes = sizes.map_err(failed("sizes of matrices"))?;
+                matrix_rows = sizes.iter().find(|size| is_mixed(size)).map(|size| size.m_size);
             }
             instance.get_physical_device_features2(card, &mut features);
             let extensions: Vec<_> = extensions.iter().map(|name| name.as_ptr()).collect();

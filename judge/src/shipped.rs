@@ -11,7 +11,8 @@ pub struct Configuration {
     pub wgsl: String,
     pub tile: String,
     pub invocations: u32,
-    /// Waves that a SIMD must be able to hold at a time, so that some work while others wait.
+    /// Waves that a SIMD must be able to hold at a time, so that some work while others wait: fewer
+    /// where tiles of few rows wait for memory anyway, or matrices take the registers.
     pub fewest_waves: u64,
 }
 
@@ -66,7 +67,11 @@ fn add(
                     wgsl: dispatch.wgsl.clone(),
                     tile: format!("{} x {}", about.tile.queries, about.tile.keys),
                     invocations: dispatch.invocations,
-                    fewest_waves: if dispatch.invocations > 64 { 4 } else { 3 },
+                    fewest_waves: match (method, dispatch.invocations) {
+                        (Method::Matrix, _) => 2,
+                        (_, ..=64) => 3,
+                        _ => 4,
+                    },
                 });
             }
         }

@@ -69,11 +69,15 @@ impl Blocks {
         limits: &wgpu::Limits,
     ) -> Result<Blocks, Error> {
         tile.validate()?;
-        // As many blocks of rows a subgroup as leave its lanes two threads a row, or one.
-        let rows = size * (lanes / (2 * size)).max(1);
+        // A second block of rows halves the loads of K and V a product, and doubles the registers of Q
+        // and O: too many where matrices are large.
+        let rows = if size == 8 && lanes >= 4 * size { 2 * size } else { size };
         let subgroups = tile.queries / rows;
         let whole = tile.queries % rows == 0 && tile.keys % size == 0 && tile.keys <= MOST_KEYS;
-        if !whole || lanes < rows || subgroups * lanes % tile.queries != 0 {
+        // Each of them has a place behind the row's scores.
+        let row_threads = (subgroups * lanes).checked_div(tile.queries).unwrap_or(0);
+        let shared = row_threads * tile.queries == subgroups * lanes;
+        if !whole || !shared || !(1..=4).contains(&row_threads) {
             let need = "whole matrices, as many queries as the subgroups have, at most 32 keys";
             let got = tile.queries.into();
             return Err(Error::Size { what: "tile of flash_matrix", need, got });
@@ -96,12 +100,12 @@ impl Blocks {
         Ok(blocks)
     }
 
-    /// Q or K and V, S, P, a number a thread, and five words.
+    /// Q or K and V, S with four numbers a row, P, and five words.
     pub fn matrix_bytes(&self) -> u32 {
         let Tile { queries, keys } = self.tile();
         let tile = queries.max(2 * keys) * (self.matrix.map_or(0, |matrix| matrix.dims) + 8) * 2;
         let scores = queries * (keys + 4) * 4;
         let weights = queries * (keys + 8) * 2;
-        tile + scores + weights + 4 * self.threads() + 20
+        tile + scores + weights + 20
     }
 }
