@@ -118,10 +118,10 @@ impl Blocks {
         k.max(self.key_chunk * self.column_quads())
     }
 
-    /// Quads of the dot products that `flash` takes at once: a divisor of each chunk of them. One
-    /// where a bias has the registers.
+    /// Quads of the dot products that `flash` takes at once: a divisor of each chunk of them. Two of
+    /// f16 are one load; more of f32 only take registers.
     pub fn quad_step(&self, problem: &Problem) -> u32 {
-        if problem.has_bias() && !self.half_tile {
+        if !self.half_tile {
             return 1;
         }
         let quads = problem.shape.head_dim.div_ceil(4);
