@@ -14,7 +14,7 @@ use super::line::{Error, Outcome};
 pub fn methods(case: &Case) -> &'static [Option<Method>] {
     match (case.is_decode(), case.element) {
         // Kernels for 16-bit operands alone belong here.
-        (false, Element::F16) => &[None, Some(Method::Flash)],
+        (false, Element::F16) => &[None, Some(Method::Flash), Some(Method::Matrix)],
         (false, _) => &[None, Some(Method::Flash)],
         (true, _) => &[None],
     }

@@ -88,7 +88,7 @@ impl Card {
                 lost.lock().unwrap_or_else(PoisonError::into_inner).push(outcome);
             }
         });
-        let attention = Attention::with(&device, Options::default());
+        let attention = Attention::with(&device, Options::from_adapter(adapter));
         let has = device.features().contains(F::EXPERIMENTAL_COOPERATIVE_MATRIX);
         let matrices = if has { adapter.cooperative_matrix_properties() } else { vec![] };
         let is_gpu = adapter.get_info().device_type != wgpu::DeviceType::Cpu;
