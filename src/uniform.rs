@@ -219,7 +219,7 @@ pub(crate) mod tests {
             wgsl(problem, "Problem"),
             offsets!(ProblemUniform: q k v o lse bias mask scores weights bias_key mask_key q_heads group_heads
                 row_group                 q_len kv_len scale softcap query_tiles first_tile tiles split_keys splits groups
-                sequences q_lens kv_lens cu_seqlens_q cu_seqlens_kv slopes sinks)
+                sequences q_lens kv_lens cu_seqlens_q cu_seqlens_kv slopes sinks zero)
         );
         assert_eq!(
             wgsl(&format!("{problem}{lengths}"), "Lengths"),

@@ -3,6 +3,8 @@
 
 #[path = "shaders/lanes.rs"]
 mod lanes;
+#[path = "shaders/matrices.rs"]
+mod matrices;
 #[path = "shaders/problems.rs"]
 mod problems;
 
@@ -17,7 +19,7 @@ use wgpu::naga::{
 };
 use wgpu_attention::{Attention, Choice, Dispatch, LoopLimit, Method, Options};
 
-use problems::{broadcasts, caches, extras, matrices, merges, problems, projections};
+use problems::{broadcasts, caches, extras, merges, problems, products, projections};
 
 /// What some modules need: f16 packed in words, the type itself, subgroups, and matrices.
 const CAPABILITIES: Capabilities = Capabilities::SHADER_FLOAT16_IN_FLOAT32
@@ -69,9 +71,9 @@ fn modules() -> BTreeMap<String, Dispatch> {
         }
         for (size, lanes) in [(8, [8, 8]), (8, [32, 32]), (16, [32, 32]), (16, [32, 64])] {
             let options = Options::default().loop_limit(loop_limit).matrices(&[size]);
-            let device = lanes::with_matrices(&descriptor, lanes);
+            let device = matrices::device(&descriptor, lanes);
             let attention = Attention::with(&device, options);
-            for (problem, choice) in matrices() {
+            for (problem, choice) in products() {
                 let plan = attention.plan_with(&problem, choice);
                 let plan = plan.unwrap_or_else(|error| panic!("{error}: {choice:?} {problem:?}"));
                 let dispatches = plan.describe().dispatches;

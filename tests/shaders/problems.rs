@@ -105,7 +105,7 @@ pub fn broadcasts() -> Vec<(Problem, Choice)> {
 }
 
 /// Problems of `flash_matrix`.
-pub fn matrices() -> Vec<(Problem, Choice)> {
+pub fn products() -> Vec<(Problem, Choice)> {
     let halves = |problem: Problem| {
         problem.element(Group::Queries, Element::F16).element(Group::Keys, Element::F16)
     };
