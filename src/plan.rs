@@ -149,6 +149,7 @@ impl Plan {
             row_group,
             row_threads,
             native_f16,
+            fused_multiply_add: attention.has_fused_multiply_add(),
             packed: texels > 0,
             pool_texture: problem.cache().is_some_and(|cache| cache.in_texture(attention)),
         };
