@@ -15,6 +15,9 @@ const MOST_DIM: u32 = 128;
 /// Keys of a tile, of which a word has a bit each.
 const MOST_KEYS: u32 = 32;
 
+/// Those whose subgroups have 1 to 4 lanes a row.
+const LANES: &str = "subgroups of 8 to 64 lanes for matrices of 8 rows, of 16 to 64 for 16";
+
 /// How the subgroups of a workgroup share its matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Matrix {
@@ -59,7 +62,9 @@ impl Blocks {
                 Err(error) => refused = refused.or(Some(error)),
             }
         }
-        Err(refused.unwrap_or(Error::Limit { what: "matrix tiles", need: 1, got: 0 }))
+        // Whoever gave no tile gave no wrong one: it is the lanes that find no place.
+        let refused = refused.filter(|e| choice.is_some() || !matches!(e, Error::Size { .. }));
+        Err(refused.unwrap_or(Error::Limit { what: LANES, need: 1, got: 0 }))
     }
 
     fn of_matrices(
