@@ -69,7 +69,7 @@ fn modules() -> BTreeMap<String, Dispatch> {
         }
         for (size, lanes) in [(8, [8, 8]), (8, [32, 32]), (16, [32, 32]), (16, [32, 64])] {
             let options = Options::default().loop_limit(loop_limit).matrices(&[size]);
-            let device = lanes::with_matrices(&descriptor, lanes);
+            let device = with_matrices(&descriptor, lanes);
             let attention = Attention::with(&device, options);
             for (problem, choice) in matrices() {
                 let plan = attention.plan_with(&problem, choice);
@@ -101,6 +101,18 @@ fn modules() -> BTreeMap<String, Dispatch> {
         }
     }
     all
+}
+
+/// A pretended device that multiplies matrices, once options say of which sizes.
+fn with_matrices(descriptor: &wgpu::DeviceDescriptor<'_>, lanes: [u32; 2]) -> wgpu::Device {
+    let required_features = descriptor.required_features
+        | wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX
+        | wgpu::Features::SHADER_F16;
+    // SAFETY: nothing runs on this device.
+    let experimental_features = unsafe { wgpu::ExperimentalFeatures::enabled() };
+    let descriptor =
+        wgpu::DeviceDescriptor { required_features, experimental_features, ..descriptor.clone() };
+    lanes::device(&descriptor, lanes)
 }
 
 fn read(dispatch: &Dispatch) -> (Module, ModuleInfo) {

@@ -7,7 +7,7 @@ use crate::{Element, Error, Operand, Problem};
 const TABLE: [Tile; 3] = [
     Tile { queries: 64, keys: 32 },
     Tile { queries: 32, keys: 16 },
-    // Devices with subgroups of 64 lanes and little workgroup memory.
+    // By hand and for tuners only: it takes more than the one before.
     Tile { queries: 32, keys: 32 },
 ];
 /// Rows of Q and O of more dims than this are not held in registers.

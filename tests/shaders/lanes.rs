@@ -1,4 +1,4 @@
-//! Pretended devices whose shaders can use subgroups, and matrices.
+//! Pretended devices whose shaders can use subgroups.
 
 /// With lanes between two numbers.
 pub fn device(descriptor: &wgpu::DeviceDescriptor<'_>, [least, most]: [u32; 2]) -> wgpu::Device {
@@ -13,16 +13,4 @@ pub fn device(descriptor: &wgpu::DeviceDescriptor<'_>, [least, most]: [u32; 2]) 
     let descriptor = wgpu::DeviceDescriptor { required_features, ..descriptor.clone() };
     let device = adapter.expect("an adapter").request_device(&descriptor);
     pollster::block_on(device).expect("a device").0
-}
-
-/// And multiply matrices, once options say of which sizes.
-pub fn with_matrices(descriptor: &wgpu::DeviceDescriptor<'_>, lanes: [u32; 2]) -> wgpu::Device {
-    let required_features = descriptor.required_features
-        | wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX
-        | wgpu::Features::SHADER_F16;
-    // SAFETY: nothing runs on this device.
-    let experimental_features = unsafe { wgpu::ExperimentalFeatures::enabled() };
-    let descriptor =
-        wgpu::DeviceDescriptor { required_features, experimental_features, ..descriptor.clone() };
-    device(&descriptor, lanes)
 }

@@ -201,6 +201,23 @@ fn lanes() -> Vec<(&'static str, Device, Problem, Method, [u32; 2])> {
     ]
 }
 
+/// Bytes of the workgroup: 8 KiB a wave of 64 threads, 10 of one, are filled with dims and keys.
+#[test]
+fn memory_of_a_wave() {
+    let table = [
+        ("64 x 32: 16 KiB, 8 quads of 16", 64, rows(63, 64, 64), 15_492),
+        ("no more if there is more", 16, rows(63, 64, 64), 15_492),
+        ("64 x 64: 32 KiB, 8 quads of 32", 64, rows(63, 128, 128), 30_980),
+        ("16 x 64: 10 KiB, 3 quads of 16", 64, rows(16, 64, 64), 9476),
+        ("4 x 128: 10 KiB, 3 quads of 16", 64, rows(4, 64, 64), 8708),
+        ("32 x 64: all of 16 KiB, 8 keys of V", 16, rows(63, 128, 128), 15_620),
+    ];
+    for (why, kib, problem, want) in table {
+        let plan = plain(kib << 10, 1024).pretend().attention.plan(&problem).expect("a plan");
+        assert_eq!(plan.describe().dispatches[0].workgroup_bytes, want, "{why}");
+    }
+}
+
 #[test]
 fn the_choice_is_the_one_the_tables_say() {
     let mut wrong = Vec::new();
