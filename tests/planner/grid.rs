@@ -1,6 +1,7 @@
 //! Pretended devices with features, subgroups and matrices, and problems of every kind: each pair
 //! comes to a plan within all that the device has, or to an error that names what is missing.
 
+mod caches;
 mod choice;
 mod devices;
 mod modules;

@@ -69,7 +69,7 @@ impl Device {
         self
     }
 
-    fn with(mut self, change: impl Fn(&mut Limits)) -> Device {
+    pub fn with(mut self, change: impl Fn(&mut Limits)) -> Device {
         change(&mut self.limits);
         self
     }
