@@ -78,7 +78,9 @@ impl Blocks {
         // and O: too many where matrices are large.
         let rows = if size == 8 && lanes >= 4 * size { 2 * size } else { size };
         let subgroups = tile.queries / rows;
-        let whole = tile.queries % rows == 0 && tile.keys % size == 0 && tile.keys <= MOST_KEYS;
+        let whole = tile.queries.is_multiple_of(rows)
+            && tile.keys.is_multiple_of(size)
+            && tile.keys <= MOST_KEYS;
         // Each of them has a place behind the row's scores.
         let row_threads = (subgroups * lanes).checked_div(tile.queries).unwrap_or(0);
         let shared = row_threads * tile.queries == subgroups * lanes;

@@ -69,7 +69,7 @@ impl Tally {
         methods: impl IntoIterator<Item = &'a Method>,
     ) {
         self.pairs += 1;
-        let copies = self.pairs % 2 == 0;
+        let copies = self.pairs.is_multiple_of(2);
         let by_hand = methods.into_iter().map(|&method| match method {
             Method::Broadcast => Choice::method(method).with_keys_in_texture(copies),
             _ => Choice::method(method),

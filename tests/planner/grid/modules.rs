@@ -36,7 +36,7 @@ impl Modules {
         let matrices = module.matrices.is_none_or(|size| traits.matrices.contains(&size));
         let lanes = module.lanes.is_none_or(|lanes| traits.lanes == [lanes, lanes]);
         // With fewer lanes there are more subgroups than matrices, with more there would be fewer.
-        let whole = module.matrices.is_none() || module.invocations % traits.lanes[1] == 0;
+        let whole = module.matrices.is_none() || module.invocations.is_multiple_of(traits.lanes[1]);
         let workgroup = (module.invocations, module.workgroup_bytes);
         let checks = [
             (traits.features.contains(module.features), "features"),
