@@ -142,7 +142,7 @@ pub enum Error {
 }
 
 /// The limits that are not in bytes.
-const COUNTED: [&str; 12] = [
+const COUNTED: [&str; 18] = [
     "max_compute_workgroup_size_x",
     "max_compute_invocations_per_workgroup",
     "max_storage_buffers_per_shader_stage",
@@ -150,10 +150,16 @@ const COUNTED: [&str; 12] = [
     "max_bindings_per_bind_group",
     "max_bind_groups",
     "max_texture_dimension_2d",
+    "max_storage_textures_per_shader_stage",
     "workgroups",
     "value_dim of the fused kernel",
     "loop iterations of one invocation",
+    "head_dim",
+    "value_dim",
+    "f16 for Q, K and V, as matrices multiply",
     "subgroups of one size, with the feature SUBGROUP",
+    "cooperative matrices of 8 or 16 rows, f16 to f32, by Options::from_adapter and the features",
+    "subgroups of 8 to 64 lanes for matrices of 8 rows, of 16 to 64 for 16",
     "the feature PIPELINE_CACHE",
 ];
 
