@@ -135,7 +135,8 @@ fn broadcast(
                     for (var u = 0u; u < TILE_KEYS; u++) {
                         weight = select(weight, s[u], u == t + j);
                     }
-                    p[j] = weight * v_scale(row);
+                    // an excluded key's scale may be infinite
+                    p[j] = select(RowFloat(0.0), weight * v_scale(row), weight != RowFloat(0.0));
                 }
                 for (var c = 0u; c < VALUE_QUADS; c++) {
                     var mixed = o[c];

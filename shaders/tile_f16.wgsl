@@ -1,5 +1,5 @@
 // A tile of K, then of V, in workgroup memory: f16, as K and V are stored. The scale comes to the dot
-// products, which cannot overflow, since it would cost digits here.
+// products, since it would cost digits here; those overflow only with an f32 Q beyond 1e31.
 
 alias TileQuad = vec4<f16>;
 

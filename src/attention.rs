@@ -123,8 +123,8 @@ impl Attention {
     /// # Errors
     /// What [`Problem::validate`] finds; [`Error::Stride`] for 16-bit output with an odd stride or
     /// offset, and for a mask with a row that does not start on a word; [`Error::Limit`];
-    /// [`Error::Excluded`] if [`Options::without`] leaves no method; [`Error::Device`] if wgpu refuses a pipeline. In browsers wgpu reports that later: use
-    /// [`Attention::plan_async`].
+    /// [`Error::Excluded`] if [`Options::without`] leaves no method; [`Error::Device`] if wgpu refuses
+    /// a pipeline. In browsers wgpu reports that later: use [`Attention::plan_async`].
     pub fn plan(&self, problem: &Problem) -> Result<Plan, Error> {
         self.plan_with(problem, Choice::default())
     }
@@ -133,8 +133,9 @@ impl Attention {
     /// over [`Options::tuning`].
     ///
     /// # Errors
-    /// As [`Attention::plan`]; [`Error::Excluded`] for a method of [`Options::without`]; [`Error::Unexpected`] for scores or weights wanted of a fused kernel,
-    /// which never forms them; [`Error::Size`] for a tile that the method does not have, and
+    /// As [`Attention::plan`]; [`Error::Excluded`] for a method of [`Options::without`];
+    /// [`Error::Unexpected`] for scores or weights wanted of a fused kernel, which never forms them;
+    /// [`Error::Size`] for a tile that the method does not have, and
     /// [`Error::Limit`] for [`Method::Broadcast`] on a device without `Features::SUBGROUP` or with
     /// subgroups of several sizes, and for [`Method::Matrix`] where device or problem do not have
     /// what it takes.

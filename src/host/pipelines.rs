@@ -1,5 +1,6 @@
 //! Compiled pipelines, kept in a file.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::Gpu;
@@ -75,12 +76,17 @@ impl PipelineFile {
         &self.path
     }
 
-    /// Writes what the cache holds now; a file that is there is replaced as a whole.
+    /// Writes what the cache holds now, and makes the folder if it is not there; a file that is there
+    /// is replaced as a whole.
     ///
     /// # Errors
     /// [`Error::File`]. What was there before is still there.
     pub fn save(&self) -> Result<(), Error> {
         let data = self.cache.get_data().unwrap_or_default();
+        if let Some(folder) = self.path.parent() {
+            let failed = |error| Error::File(format!("{}: {error}", folder.display()));
+            fs::create_dir_all(folder).map_err(failed)?;
+        }
         write(&self.path, &seal(&self.header, &data))
     }
 }

@@ -44,7 +44,7 @@ pub(super) fn header(kind: &str, attention: &Attention) -> String {
          crate {}\n\
          adapter {:?} {:?} {} {}\n\
          driver {:?} {:?}\n\
-         device f16 {} subgroup {} workgroup {} {} loops {}\n",
+         device f16 {} subgroup {} matrix {} workgroup {} {} loops {}\n",
         env!("CARGO_PKG_VERSION"),
         info.name,
         info.backend,
@@ -54,6 +54,7 @@ pub(super) fn header(kind: &str, attention: &Attention) -> String {
         info.driver_info,
         attention.has_f16(),
         attention.lanes_of_subgroup().unwrap_or(0),
+        attention.matrix().map_or(0, |[rows, _]| rows),
         limits.max_compute_invocations_per_workgroup,
         limits.max_compute_workgroup_storage_size,
         attention.loop_limit().unwrap_or(0),
@@ -121,14 +122,20 @@ pub(super) fn read(path: &Path, most: u64) -> Result<Vec<u8>, Loaded> {
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let failed = |error: std::io::Error| Error::File(format!("{}: {error}", path.display()));
     let name = path.file_name().ok_or(Error::File(format!("{}: no name", path.display())))?;
-    let mut unfinished = name.to_os_string();
-    // Two threads that save do not write to one file.
+    // Two threads that save do not write to one file. Another process may have the same number, in
+    // another container, or have had it and died: what is there is its.
     static SAVES: AtomicU64 = AtomicU64::new(0);
-    let save = SAVES.fetch_add(1, Ordering::Relaxed);
-    unfinished.push(format!(".{}-{save}.unfinished", std::process::id()));
-    let unfinished = Unfinished(path.with_file_name(unfinished));
-    let file = OpenOptions::new().write(true).create_new(true).open(&unfinished.0);
-    let mut file = file.map_err(failed)?;
+    let (mut file, unfinished) = loop {
+        let save = SAVES.fetch_add(1, Ordering::Relaxed);
+        let mut unfinished = name.to_os_string();
+        unfinished.push(format!(".{}-{save}.unfinished", std::process::id()));
+        let unfinished = path.with_file_name(unfinished);
+        match OpenOptions::new().write(true).create_new(true).open(&unfinished) {
+            Ok(file) => break (file, Unfinished(unfinished)),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(failed(error)),
+        }
+    };
     file.write_all(bytes).and_then(|()| file.sync_all()).map_err(failed)?;
     drop(file);
     fs::rename(&unfinished.0, path).map_err(failed)
@@ -146,6 +153,7 @@ impl Drop for Unfinished {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Options;
 
     const HEADER: &str = "wgpu-attention test 1\nadapter \"a\"\n";
 
@@ -160,6 +168,39 @@ mod tests {
                 "{other:?}"
             );
         }
+    }
+
+    /// What was measured without matrix units is not for a device with them.
+    #[test]
+    fn matrices_make_another_device() {
+        let (device, _queue) = wgpu::Device::noop(&wgpu::DeviceDescriptor {
+            required_features: crate::attention::MATRIX_FEATURES,
+            // SAFETY: nothing runs on this device.
+            experimental_features: unsafe { wgpu::ExperimentalFeatures::enabled() },
+            ..Default::default()
+        });
+        let with = |sizes: &[u32]| {
+            header("test", &Attention::with(&device, Options::default().matrices(sizes)))
+        };
+        assert_ne!(with(&[]), with(&[8]));
+        assert_ne!(with(&[16]), with(&[8]));
+    }
+
+    /// Files that a process of the same number left unfinished are neither in the way nor removed.
+    #[test]
+    fn what_others_left_stays() {
+        let folder =
+            std::env::temp_dir().join(format!("wgpu-attention-sealed-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let left: Vec<_> = (0..50)
+            .map(|save| folder.join(format!("file.{}-{save}.unfinished", std::process::id())))
+            .collect();
+        left.iter().for_each(|path| fs::write(path, "theirs").expect("written"));
+        write(&folder.join("file"), b"ours").expect("written");
+        assert_eq!(fs::read(folder.join("file")).expect("bytes"), b"ours");
+        assert!(left.iter().all(|path| fs::read(path).is_ok_and(|bytes| bytes == b"theirs")));
+        assert_eq!(fs::read_dir(&folder).expect("a folder").count(), left.len() + 1);
+        fs::remove_dir_all(&folder).expect("removed");
     }
 
     #[test]

@@ -55,15 +55,18 @@ impl Blocks {
         if let Some((what, need)) = dims.into_iter().find(|dim| dim.1 > MOST_DIM) {
             return Err(Error::Limit { what, need: need.into(), got: MOST_DIM.into() });
         }
+        if let Some(tile) = choice {
+            return Blocks::of_matrices(problem, tile, [size, lanes], limits);
+        }
         let mut refused = None;
-        for tile in choice.map_or(TABLE.to_vec(), |tile| vec![tile]) {
+        for tile in TABLE {
             match Blocks::of_matrices(problem, tile, [size, lanes], limits) {
                 Ok(blocks) => return Ok(blocks),
+                // The subgroups' doing, not the caller's.
+                Err(Error::Size { .. }) => {}
                 Err(error) => refused = refused.or(Some(error)),
             }
         }
-        // Whoever gave no tile gave no wrong one: it is the lanes that find no place.
-        let refused = refused.filter(|e| choice.is_some() || !matches!(e, Error::Size { .. }));
         Err(refused.unwrap_or(Error::Limit { what: LANES, need: 1, got: 0 }))
     }
 
@@ -114,5 +117,33 @@ impl Blocks {
         let scores = queries * (keys + 4) * 4;
         let weights = queries * (keys + 8) * 2;
         tile + scores + weights + 20
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Group, Shape};
+
+    /// What no tile of the table suits is the device's limit; a tile by hand is the caller's.
+    #[test]
+    fn who_is_to_blame() {
+        let problem = Problem::new(Shape::self_attention(1, 1, 64, 64));
+        let problem = problem.element(Group::Queries, Element::F16);
+        let problem = problem.element(Group::Keys, Element::F16);
+        let refused = |choice, sizes, limits: &wgpu::Limits| {
+            Blocks::matrix(&problem, choice, sizes, limits).expect_err("no such tile")
+        };
+        let limits =
+            wgpu::Limits { max_compute_workgroup_storage_size: 32 << 10, ..Default::default() };
+        for sizes in [[16, 8], [16, 128], [8, 4]] {
+            let error = refused(None, sizes, &limits);
+            assert!(matches!(error, Error::Limit { .. }), "{sizes:?}: {error}");
+            let error = refused(Some(TABLE[0]), sizes, &limits);
+            assert!(matches!(error, Error::Size { .. }), "{sizes:?}: {error}");
+        }
+        let small = wgpu::Limits { max_compute_workgroup_storage_size: 1 << 10, ..limits.clone() };
+        assert!(matches!(refused(None, [16, 32], &small), Error::Limit { got: 1024, .. }));
+        assert!(Blocks::matrix(&problem, None, [16, 32], &limits).is_ok());
     }
 }

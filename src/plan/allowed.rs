@@ -15,13 +15,11 @@ pub(super) fn allowed(
     let fits = |method: Method| match method {
         Method::Flash => Blocks::flash(problem, None, attention.has_f16(), limits).is_ok(),
         Method::Broadcast => attention.lanes_of_subgroup().is_ok(),
-        Method::Matrix => attention
-            .matrix()
-            .and_then(|matrix| Blocks::matrix(problem, None, matrix, limits))
-            .is_ok(),
         Method::Decode => Blocks::decode(problem, attention.lanes(), limits).is_ok(),
         // Without keys there is nothing to store.
-        _ => problem.shape.kv_len > 0,
+        Method::Staged => problem.shape.kv_len > 0,
+        // Where it fits and pays, it was wanted.
+        Method::Matrix => false,
     };
     // Only `staged` forms scores and weights, and who asks for a method means it.
     let left: &[Method] = match (wanted, choice.method, choice.tile) {

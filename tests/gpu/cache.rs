@@ -9,7 +9,7 @@ mod sharing;
 mod steps;
 
 use both::{Both, Setup};
-use wgpu_attention::{CacheShape, Choice, Element, Method, Pairing, Pool, Rotary};
+use wgpu_attention::{CacheShape, Choice, Element, Error, Method, Pairing, Plan, Pool, Rotary};
 
 use crate::program::Program;
 
@@ -71,5 +71,71 @@ fn paged_equals_contiguous() {
                 assert!(run(shape.pool(pool), method) == want, "{shape:?} {method:?}");
             }
         }
+    }
+}
+
+/// `broadcast` over rows of every type, in one piece and in pages.
+#[test]
+fn broadcast_over_every_type() {
+    let program = Program::with_subgroups();
+    let plain = CacheShape::new(2, 2, 40, 10).value_dim(7);
+    for (element, most) in
+        [(Element::F32, 4e-6), (Element::F16, 4e-6), (Element::Bf16, 4e-6), (Element::Int8, 0.02)]
+    {
+        for (shape, pool) in [(plain, Pool::Texture), (plain.paged(3, 40), Pool::Buffer)] {
+            let setup = Setup::new(shape.element(element).pool(pool), 6, 5);
+            let plan = program.attention.plan_with(&setup.problem(), BROADCAST);
+            let Some(plan) = possible(plan) else { return };
+            let mut both = Both::with_plan(program, &program.attention, &setup, &plan);
+            for counts in [[5, 1], [1, 0], [5, 5]] {
+                both.step(&counts).expect("room");
+                let [o, lse] = both.errors();
+                assert!(o <= most && lse <= most, "{shape:?} {element:?}: {o:e}, {lse:e}");
+            }
+        }
+    }
+}
+
+/// A value that is not finite gives its row of bytes an infinite scale: queries before it do not see
+/// that either.
+#[test]
+fn hidden_scales_do_not_leak() {
+    let program = Program::with_subgroups();
+    let (tokens, bad_token, dim) = (9, 5, 8);
+    let shape = CacheShape::new(1, 1, tokens as u32, dim as u32).element(Element::Int8);
+    let setup = Setup::new(shape, 2, tokens as u32);
+    for choice in [Choice::method(Method::Flash), Choice::method(Method::Decode), BROADCAST] {
+        let plan = program.attention.plan_with(&setup.problem(), choice);
+        let Some(plan) = possible(plan) else { continue };
+        let [fine, bad] = [1.0, f32::INFINITY].map(|x| {
+            let mut both = Both::with_plan(program, &program.attention, &setup, &plan);
+            both.cache.extend(&program.queue, &[tokens as u32]).expect("room");
+            let mut new = both.fresh();
+            new[2][bad_token * dim + 3] = x;
+            for (buffer, row) in both.new.iter().zip(&new) {
+                program.queue.write_buffer(buffer, 0, bytemuck::cast_slice(row));
+            }
+            program.submit(|encoder| both.record(encoder));
+            both.output()
+        });
+        // [head, token, dim]
+        for (at, (fine, bad)) in fine.chunks(dim).zip(bad.chunks(dim)).enumerate() {
+            let (token, finite) = (at % tokens, bad.iter().all(|x| x.is_finite()));
+            let right = if token < bad_token { fine == bad } else { !finite };
+            assert!(right, "{choice}, token {token}: {fine:?}, {bad:?}");
+        }
+    }
+}
+
+const BROADCAST: Choice = Choice::method(Method::Broadcast);
+
+/// The plan, unless the device is without subgroups, which is said.
+fn possible(plan: Result<Plan, Error>) -> Option<Plan> {
+    match plan {
+        Err(Error::Limit { what, .. }) => {
+            println!("SKIPPED: the adapter lacks {what}");
+            None
+        }
+        plan => Some(plan.expect("a plan")),
     }
 }

@@ -36,12 +36,13 @@ impl Program {
         let instance = wgpu::Instance::new(descriptor);
         let adapter = pollster::block_on(instance.request_adapter(&Default::default()));
         let adapter = adapter.expect("an adapter: on Debian install mesa-vulkan-drivers");
-        Program::on(instance, adapter, limits)
+        Program::on(instance, adapter, limits, wgpu::Features::empty())
     }
 
     /// Another device of the same instance.
     pub fn neighbour(&self, limits: wgpu::Limits) -> Program {
-        Program::on(self.instance.clone(), self.adapter.clone(), limits)
+        let features = wgpu::Features::empty();
+        Program::on(self.instance.clone(), self.adapter.clone(), limits, features)
     }
 
     /// One program for all tests that need nothing special: pipelines are compiled once.
@@ -50,8 +51,24 @@ impl Program {
         PROGRAM.get_or_init(|| Program::new(wgpu::Limits::default()))
     }
 
-    fn on(instance: wgpu::Instance, adapter: wgpu::Adapter, limits: wgpu::Limits) -> Program {
-        let descriptor = wgpu::DeviceDescriptor { required_limits: limits, ..Default::default() };
+    /// The same with what `broadcast` needs, where the adapter has it.
+    pub fn with_subgroups() -> &'static Program {
+        static PROGRAM: OnceLock<Program> = OnceLock::new();
+        PROGRAM.get_or_init(|| {
+            let Program { instance, adapter, .. } = Program::shared();
+            let features = adapter.features() & wgpu::Features::SUBGROUP;
+            Program::on(instance.clone(), adapter.clone(), wgpu::Limits::default(), features)
+        })
+    }
+
+    fn on(
+        instance: wgpu::Instance,
+        adapter: wgpu::Adapter,
+        required_limits: wgpu::Limits,
+        required_features: wgpu::Features,
+    ) -> Program {
+        let descriptor =
+            wgpu::DeviceDescriptor { required_limits, required_features, ..Default::default() };
         let (device, queue) = pollster::block_on(adapter.request_device(&descriptor))
             .expect("a device with these limits");
         let uncaptured = Arc::<Mutex<Vec<String>>>::default();
