@@ -212,6 +212,7 @@ impl Attention {
     ///
     /// # Errors
     /// [`Error::Limit`] if they cannot.
+    #[inline(always)]
     pub(crate) fn matrix(&self) -> Result<[u32; 2], Error> {
         let what = "cooperative matrices of 8 or 16 rows, f16 to f32, by Options::from_adapter and \
                     the features";

@@ -21,6 +21,10 @@ impl Matrices {
 
     pub fn of_adapter(adapter: &wgpu::Adapter) -> Matrices {
         use wgpu::CooperativeScalarType::{F16, F32};
+        // wgpu has none in browsers.
+        if cfg!(target_family = "wasm") {
+            return Matrices::default();
+        }
         let all = adapter.cooperative_matrix_properties();
         let square = |p: &wgpu::CooperativeMatrixProperties| {
             let types = (p.ab_type, p.cr_type) == (F16, F32);

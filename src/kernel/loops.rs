@@ -72,7 +72,8 @@ impl Blocks {
                 let wild = if problem.hides_keys() { looped(keys, unrolled(out)) } else { 0 };
                 (1 + sight + dots + unrolled(out) + mix + wild, search(problem) + 1 + rows)
             }
-            Kernel::FlashMatrix => {
+            // Not in browsers, where every byte is downloaded.
+            Kernel::FlashMatrix if !cfg!(target_family = "wasm") => {
                 let Some(matrix) = self.matrix else { return (1, 0) };
                 let dims = [problem.shape.head_dim, problem.shape.value_dim];
                 let blocks = dims.map(|dim| n(dim.div_ceil(matrix.size)));
