@@ -141,20 +141,21 @@ pub enum Error {
     Device(String),
 }
 
-/// The limits that are not in bytes.
-const COUNTED: [&str; 12] = [
+/// The limits that are not in bytes, besides those of which one is needed.
+const COUNTED: [&str; 13] = [
     "max_compute_workgroup_size_x",
     "max_compute_invocations_per_workgroup",
     "max_storage_buffers_per_shader_stage",
     "max_uniform_buffers_per_shader_stage",
     "max_bindings_per_bind_group",
     "max_bind_groups",
+    "max_storage_textures_per_shader_stage",
     "max_texture_dimension_2d",
     "workgroups",
+    "head_dim",
+    "value_dim",
     "value_dim of the fused kernel",
     "loop iterations of one invocation",
-    "subgroups of one size, with the feature SUBGROUP",
-    "the feature PIPELINE_CACHE",
 ];
 
 impl std::fmt::Display for Error {
@@ -195,7 +196,7 @@ impl std::fmt::Display for Error {
                 write!(f, "{operand} shares memory with {other}: need {need}")
             }
             Error::Limit { what, need, got } => {
-                let unit = if COUNTED.contains(what) { "" } else { " bytes" };
+                let unit = if *need == 1 || COUNTED.contains(what) { "" } else { " bytes" };
                 write!(f, "{what}: need {need}{unit}, the device allows {got}")
             }
             Error::Full { what, need, got } => {
@@ -213,3 +214,23 @@ impl std::fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_memory_is_in_bytes() {
+        for (what, need, text) in [
+            ("scratch", 512, "scratch: need 512 bytes, the device allows 0"),
+            (
+                "the feature PIPELINE_CACHE",
+                1,
+                "the feature PIPELINE_CACHE: need 1, the device allows 0",
+            ),
+            ("head_dim", 132, "head_dim: need 132, the device allows 0"),
+        ] {
+            assert_eq!(Error::Limit { what, need, got: 0 }.to_string(), text);
+        }
+    }
+}
