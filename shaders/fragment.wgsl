@@ -55,23 +55,6 @@ fn four_seen(here: Place, rows: Rows, key: u32, end: u32) -> u32 {
     return bits.x | bits.y | bits.z | bits.w;
 }
 
-// Four dims more of the dot products of four rows of Q with a row of K.
-fn add_dots(
-    dots: vec4<f32>,
-    a: vec4<f32>,
-    b: vec4<f32>,
-    c: vec4<f32>,
-    d: vec4<f32>,
-    k: vec4<f32>,
-) -> vec4<f32> {
-    // Not dot(), which compilers start anew with a multiplication and add to `dots` at the end.
-    var s = dots + vec4(a.x, b.x, c.x, d.x) * k.x;
-    s += vec4(a.y, b.y, c.y, d.y) * k.y;
-    s += vec4(a.z, b.z, c.z, d.z) * k.z;
-    s += vec4(a.w, b.w, c.w, d.w) * k.w;
-    return s;
-}
-
 // The scores of one key for four rows, whether they see it or not.
 fn four_scores(here: Place, rows: Rows, key: u32, dots: vec4<f32>) -> vec4<f32> {
     let biases = four_biases(here, rows, key);

@@ -49,6 +49,8 @@ struct Shared {
     subgroup: Option<u32>,
     /// Rows of the matrices that shaders multiply, and the most lanes of a subgroup.
     matrix: Option<[u32; 2]>,
+    /// See [`Options::fused_multiply_add`].
+    fused_multiply_add: bool,
     /// Mesa's software adapter runs the shaders.
     llvmpipe: bool,
     pipelines: Mutex<HashMap<String, Entry>>,
@@ -80,6 +82,9 @@ impl Attention {
             matrix: (device.features().contains(MATRIX_FEATURES))
                 .then(|| options.matrices.best().map(|size| [size, info.subgroup_max_size]))
                 .flatten(),
+            fused_multiply_add: options
+                .fused_multiply_add
+                .unwrap_or(info.device_type != wgpu::DeviceType::Cpu),
             llvmpipe: info.name.starts_with("llvmpipe"),
             pipelines: Mutex::default(),
             #[cfg(not(target_family = "wasm"))]
@@ -218,6 +223,10 @@ impl Attention {
     /// How much longer than Mesa 22's the adapter's compiler takes over a large body.
     pub(crate) fn compile_cost(&self) -> u64 {
         if self.loop_limit().is_some() { 1 } else { 8 }
+    }
+
+    pub(crate) fn has_fused_multiply_add(&self) -> bool {
+        self.shared.fused_multiply_add
     }
 
     /// A texture's loads are far faster than a buffer's on Mesa's software adapter.

@@ -141,7 +141,7 @@ pub enum Error {
     Device(String),
 }
 
-/// The limits that are not in bytes, besides those of which one is needed.
+/// The limits that are not in bytes, besides what a device has or has not: of that 1 is needed.
 const COUNTED: [&str; 13] = [
     "max_compute_workgroup_size_x",
     "max_compute_invocations_per_workgroup",
@@ -149,13 +149,13 @@ const COUNTED: [&str; 13] = [
     "max_uniform_buffers_per_shader_stage",
     "max_bindings_per_bind_group",
     "max_bind_groups",
-    "max_storage_textures_per_shader_stage",
     "max_texture_dimension_2d",
+    "max_storage_textures_per_shader_stage",
     "workgroups",
-    "head_dim",
-    "value_dim",
     "value_dim of the fused kernel",
     "loop iterations of one invocation",
+    "head_dim",
+    "value_dim",
 ];
 
 impl std::fmt::Display for Error {

@@ -68,6 +68,8 @@ pub(crate) struct Variant {
     pub row_threads: u32,
     /// The device has the type f16.
     pub native_f16: bool,
+    /// A multiply-add is one instruction.
+    pub fused_multiply_add: bool,
     /// A cache's pool is a texture.
     pub pool_texture: bool,
     /// K and V are first copied into a texture.
@@ -186,6 +188,10 @@ impl Kernel {
                 parts.mask();
                 parts.output(variant);
                 parts.tile(blocks.half_tile);
+                parts.files.push(match variant.fused_multiply_add {
+                    true => shader!("dots_chained"),
+                    false => shader!("dots_fresh"),
+                });
                 parts.files.push(shader!("fragment"));
                 parts.files.push(match blocks.tested {
                     true => shader!("verdict_tested"),

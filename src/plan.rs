@@ -11,7 +11,7 @@ use crate::kernel::{Blocks, Kernel, PACK_THREADS, Variant};
 use crate::scope::Scope;
 use crate::{Attention, Choice, Error, Method, Operand, Problem};
 use allowed::allowed;
-pub(crate) use limits::{check_binding, check_groups_and_uniforms, check_storage_buffers, fold};
+pub(crate) use limits::{check_binding, check_groups_and_uniforms, check_module, fold};
 use limits::{check_bindings, largest_binding};
 use method::packed_texels;
 
@@ -97,6 +97,9 @@ impl Plan {
         let method = allowed(attention, problem, choice)?;
         let limits = attention.limits();
         check_bindings(problem, limits)?;
+        if let Some(cache) = problem.cache() {
+            cache.check_memory(attention)?;
+        }
         let blocks = match method {
             Method::Flash => Blocks::flash(problem, choice.tile, attention.has_f16(), limits)?,
             Method::Staged => Blocks::staged(problem, limits)?,
@@ -149,6 +152,7 @@ impl Plan {
             row_group,
             row_threads,
             native_f16,
+            fused_multiply_add: attention.has_fused_multiply_add(),
             packed: texels > 0,
             pool_texture: problem.cache().is_some_and(|cache| cache.in_texture(attention)),
         };
@@ -273,7 +277,7 @@ impl Inner {
 
     fn pipeline(&self, kernel: Kernel, scope: &mut impl Scope) -> Result<Arc<Pipeline>, Error> {
         let module = kernel.module(&self.problem, &self.variant);
-        check_storage_buffers(&module, self.attention.limits())?;
+        check_module(&module, self.attention.limits())?;
         self.attention.pipeline(module, scope)
     }
 

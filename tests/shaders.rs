@@ -30,6 +30,8 @@ const CAPABILITIES: Capabilities = Capabilities::SHADER_FLOAT16_IN_FLOAT32
 /// In modules that only native back ends with matrix units are given.
 const MATRICES: &str = "enable wgpu_cooperative_matrix;";
 
+const FLASH: Choice = Choice::method(Method::Flash);
+
 /// The distinct modules of all problems, by their text.
 fn modules() -> BTreeMap<String, Dispatch> {
     let mut all = BTreeMap::new();
@@ -42,7 +44,9 @@ fn modules() -> BTreeMap<String, Dispatch> {
     let descriptor = wgpu::DeviceDescriptor { required_limits: limits, ..Default::default() };
     for loop_limit in [LoopLimit::Unlimited, LoopLimit::Iterations(6000)] {
         let (device, _queue) = wgpu::Device::noop(&descriptor);
-        let attention = Attention::with(&device, Options::default().loop_limit(loop_limit));
+        // As GPUs, the first two; software adapters, the rest.
+        let options = || Options::default().loop_limit(loop_limit);
+        let attention = Attention::with(&device, options().fused_multiply_add(true));
         for (problem, choice) in problems() {
             let plan = attention.plan_with(&problem, choice);
             let plan = plan.unwrap_or_else(|error| panic!("{error}: {choice:?} {problem:?}"));
@@ -53,7 +57,7 @@ fn modules() -> BTreeMap<String, Dispatch> {
         let required_features = wgpu::Features::SHADER_F16;
         let descriptor = wgpu::DeviceDescriptor { required_features, ..descriptor.clone() };
         let (device, _queue) = wgpu::Device::noop(&descriptor);
-        let native = Attention::with(&device, Options::default().loop_limit(loop_limit));
+        let native = Attention::with(&device, options().fused_multiply_add(true));
         for (problem, choice) in extras() {
             let dispatches =
                 native.plan_with(&problem, choice).expect("a plan").describe().dispatches;
@@ -63,7 +67,8 @@ fn modules() -> BTreeMap<String, Dispatch> {
             &lanes::device(&descriptor, [8, 8]),
             Options::default().loop_limit(loop_limit),
         );
-        for (problem, choice) in broadcasts() {
+        let flash = extras().into_iter().filter(|extra| extra.1 == FLASH).take(6);
+        for (problem, choice) in broadcasts().into_iter().chain(flash) {
             let plan = lanes.plan_with(&problem, choice);
             let plan = plan.unwrap_or_else(|error| panic!("{error}: {choice:?} {problem:?}"));
             let dispatches = plan.describe().dispatches;

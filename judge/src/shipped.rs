@@ -105,7 +105,10 @@ fn attention(kib: u32, invocations: u32, element: Element, matrix_rows: Option<u
     };
     let device = adapter.expect("the noop adapter").request_device(&descriptor);
     let (device, _queue) = pollster::block_on(device).expect("a noop device");
-    Attention::with(&device, Options::default().matrices(matrix_rows.as_slice()))
+    Attention::with(
+        &device,
+        Options::default().matrices(matrix_rows.as_slice()).fused_multiply_add(true),
+    )
 }
 
 /// What a caller computes with one head dim: plain, and with what makes the kernel larger.

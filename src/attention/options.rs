@@ -10,6 +10,10 @@ use crate::Tuning;
 pub struct Options {
     /// Loop iterations allowed to one invocation.
     pub loop_limit: LoopLimit,
+    /// Whether a multiply-add is one instruction and rounded once, as on GPUs; `None`: unless a CPU runs
+    /// the shaders. Sums of products take an order that is cheap in the one case, and costs few digits in
+    /// the other.
+    pub fused_multiply_add: Option<bool>,
     /// Matrix sizes, see [`Options::from_adapter`].
     pub(crate) matrices: Matrices,
     /// Methods that no plan may use, see [`Options::without`].
@@ -41,6 +45,12 @@ impl Options {
     #[must_use]
     pub fn loop_limit(self, loop_limit: LoopLimit) -> Options {
         Options { loop_limit, ..self }
+    }
+
+    /// The same, and a multiply-add is one instruction, or is not.
+    #[must_use]
+    pub fn fused_multiply_add(self, yes: bool) -> Options {
+        Options { fused_multiply_add: Some(yes), ..self }
     }
 
     /// The same, and no plan uses this method, for instance since it failed

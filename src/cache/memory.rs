@@ -45,6 +45,27 @@ struct CacheUniform {
     capacity: u32,
 }
 
+impl CacheShape {
+    /// Pool, tables and page copies against the device's limits.
+    pub(crate) fn check_memory(&self, attention: &Attention) -> Result<(), Error> {
+        let limits = attention.limits();
+        let [.., end] = self.word_starts();
+        check_binding("tables of the cache", 4 * end, limits)?;
+        if self.paging.is_some() {
+            check_binding("page copies of the cache", self.copied_bytes(), limits)?;
+        }
+        match self.in_texture(attention) {
+            true => texture::check(self.texels(), limits),
+            false => check_binding("cache", u64::from(TEXEL_BYTES) * self.texels(), limits),
+        }
+    }
+
+    /// Bytes of pages on their way: one of each sequence.
+    fn copied_bytes(&self) -> u64 {
+        u64::from(TEXEL_BYTES) * self.page_texels() * u64::from(self.sequences)
+    }
+}
+
 impl Memory {
     /// Checked against the device's limits; the tables hold `initial`.
     pub fn new(
@@ -52,19 +73,12 @@ impl Memory {
         shape: &CacheShape,
         initial: &Writes,
     ) -> Result<Memory, Error> {
-        let (device, limits) = (attention.device(), attention.limits());
+        let device = attention.device();
+        shape.check_memory(attention)?;
         let in_texture = shape.in_texture(attention);
         let texels = shape.texels();
         let [counts, limits_at, copies_at, table, scales, end] = shape.word_starts();
-        check_binding("tables of the cache", 4 * end, limits)?;
-        let page_bytes = u64::from(TEXEL_BYTES) * shape.page_texels() * u64::from(shape.sequences);
-        if shape.paging.is_some() {
-            check_binding("page copies of the cache", page_bytes, limits)?;
-        }
-        match in_texture {
-            true => texture::check(texels, limits)?,
-            false => check_binding("cache", u64::from(TEXEL_BYTES) * texels, limits)?,
-        }
+        let page_bytes = shape.copied_bytes();
         let buffer = |label, size, usage| {
             let usage = wgpu::BufferUsages::STORAGE | usage;
             let descriptor =

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::attention::Pipeline;
 use crate::buffers::{Bindable, Need, Range, Recording, encodes, uniform_buffer};
 use crate::kernel::{CACHE_THREADS, CacheKernel, Slot};
-use crate::plan::{check_binding, check_groups_and_uniforms, check_storage_buffers, fold};
+use crate::plan::{check_binding, check_groups_and_uniforms, check_module, fold};
 use crate::scope::{Now, Scope};
 use crate::uniform::ProblemUniform;
 use crate::{Attention, Buffers, CacheShape, Dispatch, Error, Operand, Problem, Shape};
@@ -52,7 +52,7 @@ impl Attention {
         let grid = fold(groups, groups, limits.max_compute_workgroups_per_dimension)?;
         let flags = [false, cache.in_texture(self)];
         let module = CacheKernel::Unpack.module(&rows, &cache, None, flags, CACHE_THREADS);
-        check_storage_buffers(&module, limits)?;
+        check_module(&module, limits)?;
         let pipeline = self.pipeline(module, &mut Now)?;
         Ok(Unpack { attention: self.clone(), cache, pipeline, grid })
     }

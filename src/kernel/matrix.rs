@@ -7,13 +7,16 @@ use crate::{Element, Error, Operand, Problem};
 const TABLE: [Tile; 3] = [
     Tile { queries: 64, keys: 32 },
     Tile { queries: 32, keys: 16 },
-    // Devices with subgroups of 64 lanes and little workgroup memory.
+    // By hand and for tuners only: it takes more than the one before.
     Tile { queries: 32, keys: 32 },
 ];
 /// Rows of Q and O of more dims than this are not held in registers.
 const MOST_DIM: u32 = 128;
 /// Keys of a tile, of which a word has a bit each.
 const MOST_KEYS: u32 = 32;
+
+/// Those whose subgroups have 1 to 4 lanes a row.
+const LANES: &str = "subgroups of 8 to 64 lanes for matrices of 8 rows, of 16 to 64 for 16";
 
 /// How the subgroups of a workgroup share its matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,8 +67,7 @@ impl Blocks {
                 Err(error) => refused = refused.or(Some(error)),
             }
         }
-        let what = "a tile for matrices and subgroups of these sizes";
-        Err(refused.unwrap_or(Error::Limit { what, need: 1, got: 0 }))
+        Err(refused.unwrap_or(Error::Limit { what: LANES, need: 1, got: 0 }))
     }
 
     fn of_matrices(

@@ -71,6 +71,10 @@ impl Slot {
         matches!(self.kind(), wgpu::BindingType::Buffer { ty, .. } if storage(ty))
     }
 
+    pub fn is_texture(self) -> bool {
+        matches!(self.kind(), wgpu::BindingType::StorageTexture { .. })
+    }
+
     /// The slot of an operand that kernels bind by itself.
     pub fn of(operand: Operand) -> Option<Slot> {
         Some(match operand {

@@ -62,6 +62,9 @@ const STAGED: Tile = Tile { queries: 32, keys: 32 };
 const BYTES_A_WAVE: u32 = 8 << 10;
 /// The same for workgroups of one wave, of which three must do: those of few rows have many keys.
 const BYTES_OF_ONE_WAVE: u32 = 10 << 10;
+/// And where a thread's part of O takes more registers than this many quads a row anyway.
+const BYTES_OF_LONG_ROWS: u32 = 16 << 10;
+const LONG_ROWS: u32 = 4;
 /// A thread keeps 4 rows of this many quads of O: more would not be registers anywhere.
 const MOST_OUT_QUADS: u32 = 16;
 
@@ -240,6 +243,7 @@ impl Blocks {
         check_workgroup(blocks.threads(), blocks.flash_bytes(), limits)?;
         // Use what memory there is: whole rows of K if they fit, as many keys of V as fit beside.
         let useful = match blocks.threads().div_ceil(64) {
+            1 if out_quads >= LONG_ROWS => BYTES_OF_LONG_ROWS,
             1 => BYTES_OF_ONE_WAVE,
             waves => waves * BYTES_A_WAVE,
         };

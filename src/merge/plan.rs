@@ -6,7 +6,7 @@ use super::Merge;
 use crate::attention::Pipeline;
 use crate::buffers::first_bound;
 use crate::kernel::{Module, Slot, check_loops, shader};
-use crate::plan::{check_binding, check_groups_and_uniforms, check_storage_buffers, fold};
+use crate::plan::{check_binding, check_groups_and_uniforms, check_module, fold};
 use crate::scope::{Later, Now, Scope};
 use crate::{Attention, Dispatch, Element, Error, Operand};
 
@@ -62,7 +62,7 @@ impl Attention {
         let quads = merge.shape().value_dim.div_ceil(4);
         let row_threads = if quads < threads { quads.next_power_of_two() } else { threads };
         let module = module(merge, threads, row_threads);
-        check_storage_buffers(&module, limits)?;
+        check_module(&module, limits)?;
         let counted = u64::from(merge.parts()) + u64::from(merge.accumulates()) + 1;
         let trips = u64::from(quads.div_ceil(row_threads));
         check_loops(2 * counted + trips * (1 + counted) + 1, self.loop_limit())?;

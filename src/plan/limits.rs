@@ -1,6 +1,6 @@
 //! What a plan needs of a device, against its limits.
 
-use crate::kernel::{Module, Slot};
+use crate::kernel::{Module, Slot, check_workgroup};
 use crate::uniform::ProblemUniform;
 use crate::{Error, Operand, Problem};
 
@@ -56,11 +56,26 @@ pub(crate) fn check_groups_and_uniforms(last: Slot, limits: &wgpu::Limits) -> Re
     Ok(())
 }
 
-pub(crate) fn check_storage_buffers(module: &Module, limits: &wgpu::Limits) -> Result<(), Error> {
-    let need = module.slots.iter().filter(|slot| slot.is_storage()).count() as u64;
-    let got = u64::from(limits.max_storage_buffers_per_shader_stage);
-    let what = "max_storage_buffers_per_shader_stage";
-    if need > got { Err(Error::Limit { what, need, got }) } else { Ok(()) }
+/// The workgroup of a module, and what it binds.
+pub(crate) fn check_module(module: &Module, limits: &wgpu::Limits) -> Result<(), Error> {
+    check_workgroup(module.threads, module.workgroup_bytes, limits)?;
+    let count = |is: fn(Slot) -> bool| module.slots.iter().filter(|&&slot| is(slot)).count() as u64;
+    let needs = [
+        (
+            "max_storage_buffers_per_shader_stage",
+            count(Slot::is_storage),
+            limits.max_storage_buffers_per_shader_stage,
+        ),
+        (
+            "max_storage_textures_per_shader_stage",
+            count(Slot::is_texture),
+            limits.max_storage_textures_per_shader_stage,
+        ),
+    ];
+    match needs.into_iter().find(|need| need.1 > need.2.into()) {
+        Some((what, need, got)) => Err(Error::Limit { what, need, got: got.into() }),
+        None => Ok(()),
+    }
 }
 
 pub(super) fn largest_binding(limits: &wgpu::Limits) -> u64 {

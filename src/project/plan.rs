@@ -6,7 +6,7 @@ use super::{LAID_OUT, Projection, Rows};
 use crate::attention::Pipeline;
 use crate::buffers::{Need, Range, Recording, encodes, first_bound, uniform_buffer};
 use crate::kernel::{Module, Slot, check_loops, check_workgroup, shader};
-use crate::plan::{check_binding, check_groups_and_uniforms, check_storage_buffers, fold};
+use crate::plan::{check_binding, check_groups_and_uniforms, check_module, fold};
 use crate::scope::{Later, Now, Scope};
 use crate::{Attention, Buffers, Dispatch, Error, Operand};
 
@@ -91,7 +91,7 @@ impl Attention {
         let threads = if large && fits(16).is_ok() { 16 } else { 8 };
         fits(threads)?;
         let module = module(projection, threads);
-        check_storage_buffers(&module, limits)?;
+        check_module(&module, limits)?;
         let chunks = u64::from(input.div_ceil(4 * QUADS));
         check_loops(chunks * ITERATIONS_PER_CHUNK + ITERATIONS_AFTER, self.loop_limit())?;
         let output_tiles = output.div_ceil(4 * threads);

@@ -4,6 +4,27 @@ use std::sync::{Arc, Mutex};
 
 use wgpu_attention::{Attention, LoopLimit, Options};
 
+/// What a pretended device is, beside its limits.
+#[derive(Clone, Copy, Debug)]
+pub struct Traits {
+    pub features: wgpu::Features,
+    /// The fewest and the most lanes of a subgroup.
+    pub lanes: [u32; 2],
+    /// Rows of the matrices that it multiplies.
+    pub matrices: &'static [u32],
+    pub loop_limit: LoopLimit,
+}
+
+const MATRICES: wgpu::Features = wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX;
+
+/// No features, and subgroups of every size that there is.
+pub const PLAIN: Traits = Traits {
+    features: wgpu::Features::empty(),
+    lanes: [4, 128],
+    matrices: &[],
+    loop_limit: LoopLimit::Unlimited,
+};
+
 /// A pretended device, and what wgpu said of it that nobody caught.
 pub struct Pretend {
     pub attention: Attention,
@@ -14,8 +35,15 @@ pub struct Pretend {
 
 impl Pretend {
     pub fn new(limits: &wgpu::Limits, loop_limit: LoopLimit) -> Pretend {
+        Pretend::with(limits, Traits { loop_limit, ..PLAIN })
+    }
+
+    pub fn with(limits: &wgpu::Limits, traits: Traits) -> Pretend {
+        let Traits { features, lanes: [least, most], matrices, loop_limit } = traits;
         let noop = wgpu::NoopBackendOptions {
             limits: Some(limits.clone()),
+            subgroup_min_size: Some(least),
+            subgroup_max_size: Some(most),
             ..wgpu::NoopBackendOptions::enabled()
         };
         let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
@@ -24,8 +52,17 @@ impl Pretend {
             ..wgpu::InstanceDescriptor::new_without_display_handle()
         });
         let adapter = pollster::block_on(instance.request_adapter(&Default::default()));
-        let descriptor =
-            wgpu::DeviceDescriptor { required_limits: limits.clone(), ..Default::default() };
+        let experimental_features = match features.intersects(MATRICES) {
+            // SAFETY: nothing runs on this device.
+            true => unsafe { wgpu::ExperimentalFeatures::enabled() },
+            false => wgpu::ExperimentalFeatures::disabled(),
+        };
+        let descriptor = wgpu::DeviceDescriptor {
+            required_limits: limits.clone(),
+            required_features: features,
+            experimental_features,
+            ..Default::default()
+        };
         let (device, _) =
             pollster::block_on(adapter.expect("an adapter").request_device(&descriptor))
                 .expect("a device");
@@ -34,7 +71,8 @@ impl Pretend {
         device.on_uncaptured_error(Arc::new(move |error| {
             seen.lock().expect("no panic").push(error.to_string());
         }));
-        let attention = Attention::with(&device, Options::default().loop_limit(loop_limit));
+        let options = Options::default().loop_limit(loop_limit).matrices(matrices);
+        let attention = Attention::with(&device, options);
         Pretend { attention, device, instance, uncaptured }
     }
 

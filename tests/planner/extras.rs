@@ -5,7 +5,7 @@ use wgpu_attention::{
     Problem, Shape, Tile,
 };
 
-use crate::device::{Pretend, grid, words};
+use crate::device::{PLAIN, Pretend, Traits, grid, words};
 use crate::limits::{lift, within};
 
 const SHAPE: Shape = Shape { q_len: 33, ..Shape::self_attention(3, 8, 300, 64) }.kv_heads(2);
@@ -127,7 +127,7 @@ fn every_device_plans_or_names_the_limit() {
                         Err(Error::Limit { what, need, got }) => {
                             refused += 1;
                             assert!(need > got, "{what} {need} {got}: {pair}");
-                            match lift(plan, within, &limits, loop_limit) {
+                            match lift(plan, within, &limits, Traits { loop_limit, ..PLAIN }) {
                                 Ok(to) => lifted += u32::from(to),
                                 Err(why) => broken.push(format!("{why}: {pair}")),
                             }

@@ -6,7 +6,7 @@ use wgpu_attention::{
     Projection, ProjectionPlan, Rows, Shape,
 };
 
-use crate::device::{Pretend, grid, words};
+use crate::device::{PLAIN, Pretend, Traits, grid, words};
 use crate::limits::{dispatch_within, lift};
 
 fn projections() -> Vec<(&'static str, Projection)> {
@@ -70,7 +70,7 @@ impl Tally {
             Err(Error::Limit { what, need, got }) => {
                 self.refused += 1;
                 assert!(need > got, "{what} {need} {got}: {pair}");
-                match lift(plan, within, limits, loop_limit) {
+                match lift(plan, within, limits, Traits { loop_limit, ..PLAIN }) {
                     Ok(to) => self.lifted += u32::from(to),
                     Err(why) => self.broken.push(format!("{why}: {pair}")),
                 }

@@ -4,7 +4,7 @@ use wgpu_attention::{
     Buffers, Choice, Dispatch, Error, LoopLimit, Method, Operand, Plan, Problem, Shape,
 };
 
-use crate::device::{Pretend, grid, words};
+use crate::device::{PLAIN, Pretend, Traits, grid, words};
 use crate::problems::problems;
 
 #[test]
@@ -36,7 +36,7 @@ fn every_plan_is_within_its_device_or_names_the_limit() {
                         assert!(need > got, "{what} {need} {got}: {pair}");
                         let plan =
                             |pretend: &Pretend| pretend.attention.plan_with(&problem, choice);
-                        match lift(plan, within, &limits, loop_limit) {
+                        match lift(plan, within, &limits, Traits { loop_limit, ..PLAIN }) {
                             Ok(to) => lifted += u32::from(to),
                             Err(why) => broken.push(format!("{why}: {pair}")),
                         }
@@ -61,11 +61,11 @@ pub fn lift<P>(
     plan: impl Fn(&Pretend) -> Result<P, Error>,
     within: impl Fn(&P, &wgpu::Limits) -> Result<(), String>,
     limits: &wgpu::Limits,
-    loop_limit: LoopLimit,
+    traits: Traits,
 ) -> Result<bool, String> {
     let mut limits = limits.clone();
     for _ in 0..12 {
-        match plan(&Pretend::new(&limits, loop_limit)) {
+        match plan(&Pretend::with(&limits, traits)) {
             Ok(plan) => return within(&plan, &limits).map(|()| true),
             Err(Error::Limit { what, need, got }) => match raised(what, need, got, &limits)? {
                 Some(more) => limits = more,
@@ -114,7 +114,16 @@ fn raised(
         "workgroups" => {
             u64::from(std::mem::replace(side, (need as f64).cbrt().ceil() as u32 + 1)).pow(3)
         }
-        "value_dim of the fused kernel" | "loop iterations of one invocation" => return Ok(None),
+        "max_texture_dimension_2d" => replace(&mut new.max_texture_dimension_2d, need),
+        "max_storage_textures_per_shader_stage" => {
+            replace(&mut new.max_storage_textures_per_shader_stage, need)
+        }
+        "value_dim of the fused kernel"
+        | "loop iterations of one invocation"
+        | "f16 for Q, K and V, as matrices multiply"
+        | "subgroups of 8 to 64 lanes for matrices of 8 rows, of 16 to 64 for 16"
+        | "head_dim"
+        | "value_dim" => return Ok(None),
         "q"
         | "k"
         | "v"
@@ -140,6 +149,9 @@ fn raised(
         | "b_o"
         | "residual"
         | "y"
+        | "cache"
+        | "tables of the cache"
+        | "page copies of the cache"
         | "stored scores"
         | "partial results of one tile" => {
             new.max_storage_buffer_binding_size = need.max(old.max_storage_buffer_binding_size);
@@ -175,9 +187,15 @@ fn broken(checks: Vec<(&str, u64, u64)>) -> Result<(), String> {
     }
 }
 
+/// Bindings that are no storage buffers.
+const UNIFORMS: [u32; 3] = [0, 1, 21];
+const TEXTURES: [u32; 2] = [25, 27];
+
 /// Everything a dispatch says of itself, against the limits.
 pub fn dispatch_within(dispatch: &Dispatch, limits: &wgpu::Limits) -> Result<(), String> {
-    let storage = dispatch.bindings.iter().filter(|&&binding| binding > 1).count() as u64;
+    let count = |of: &[u32]| dispatch.bindings.iter().filter(|at| of.contains(at)).count() as u64;
+    let (uniforms, textures) = (count(&UNIFORMS), count(&TEXTURES));
+    let storage = dispatch.bindings.len() as u64 - uniforms - textures;
     let invocations = u64::from(dispatch.invocations);
     let last = dispatch.bindings.iter().max().map_or(0, |&binding| u64::from(binding) + 1);
     let mut checks = vec![
@@ -189,6 +207,8 @@ pub fn dispatch_within(dispatch: &Dispatch, limits: &wgpu::Limits) -> Result<(),
             limits.max_compute_workgroup_storage_size.into(),
         ),
         ("storage buffers", storage, limits.max_storage_buffers_per_shader_stage.into()),
+        ("textures", textures, limits.max_storage_textures_per_shader_stage.into()),
+        ("uniforms", uniforms, limits.max_uniform_buffers_per_shader_stage.into()),
         ("bindings", last, limits.max_bindings_per_bind_group.into()),
     ];
     for side in dispatch.grid {

@@ -7,6 +7,7 @@ mod dispatches;
 mod excluded;
 mod extras;
 mod fuzz;
+mod grid;
 #[path = "../shaders/lanes.rs"]
 mod lanes;
 mod layers;

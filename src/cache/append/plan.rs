@@ -6,7 +6,7 @@ use super::{Append, renamed};
 use crate::attention::Pipeline;
 use crate::buffers::{Bindable, Need, Range, Recording, encodes, uniform_buffer};
 use crate::kernel::{CACHE_THREADS, CacheKernel, PAGE_GROUPS, Slot, check_loops};
-use crate::plan::{check_binding, check_groups_and_uniforms, check_storage_buffers, fold};
+use crate::plan::{check_binding, check_groups_and_uniforms, check_module, fold};
 use crate::scope::{Later, Now, Scope};
 use crate::uniform::ProblemUniform;
 use crate::{Attention, Buffers, Dispatch, Error, Operand};
@@ -98,7 +98,7 @@ impl AppendPlan {
             let grid = fold(groups, groups, limits.max_compute_workgroups_per_dimension)?;
             let rotary = append.rotary.as_ref();
             let module = kernel.module(problem, cache, rotary, flags, CACHE_THREADS);
-            check_storage_buffers(&module, limits)?;
+            check_module(&module, limits)?;
             steps.push((kernel, attention.pipeline(module, scope)?, grid));
         }
         Ok(AppendPlan { attention: attention.clone(), append: append.clone(), steps })

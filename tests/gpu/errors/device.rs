@@ -45,7 +45,7 @@ fn limits_too_low() {
             wgpu::Limits { max_compute_workgroup_storage_size: 2 << 10, ..usual.clone() },
             vec![
                 (square(9, 8), staged, limit(memory, 8704, 2048)),
-                (square(9, 8), tile(4, 128), limit(memory, 8196, 2048)),
+                (square(9, 8), tile(4, 128), limit(memory, 4612, 2048)),
             ],
             vec![(square(40, 8), auto), (square(40, 8), tile(16, 16))],
         ),
@@ -78,7 +78,7 @@ fn limits_too_low() {
         ),
         (
             wgpu::Limits { max_uniform_buffer_binding_size: 64, ..usual },
-            vec![(square(9, 8), auto, limit("max_uniform_buffer_binding_size", 232, 64))],
+            vec![(square(9, 8), auto, limit("max_uniform_buffer_binding_size", 236, 64))],
             vec![],
         ),
     ];

@@ -278,8 +278,8 @@ fn tiles() {
     for (queries, keys, want) in [
         (1024, 1024, limit(threads, 65_536, 256)),
         (64, 68, limit(threads, 272, 256)),
-        // P alone is 256 keys x 17 quads, and there is a quad of each key besides.
-        (4, 1024, limit(memory, 16 * (1024 * 2 + 1024 * 2) + 4, 16 << 10)),
+        // P and a tile of a quad a key, and the maxima of four keys each.
+        (4, 1024, limit(memory, 16 * (1024 + 1024 + 256) + 4, 16 << 10)),
     ] {
         let error = gpu.planner().plan_with(&problem, tile(queries, keys));
         assert_same("large tile", &error.expect_err("too large"), &want);

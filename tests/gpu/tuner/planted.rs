@@ -1,12 +1,19 @@
 //! Slow and wrong choices that are planted.
 
+use std::time::Duration;
+
 use wgpu_attention::{
     Attention, Candidate, Choice, Class, LoopLimit, Method, Options, Outcome, Problem, Shape, Tile,
-    Tuner, Tuning,
+    Tuner, TunerSettings, Tuning,
 };
 
 use super::{quiet, timing, words};
 use crate::support::gpu;
+
+/// Time for every candidate to be compiled and seen, also where others keep the machine busy.
+fn unhurried() -> TunerSettings {
+    TunerSettings::default().rounds(3).budget(Duration::from_secs(300))
+}
 
 /// A planner with a tuning that is far from the best: the tuner finds a better one.
 #[test]
@@ -20,8 +27,7 @@ fn a_slow_default_is_replaced() {
     let plan = gpu.planner().plan(&problem).expect("a plan");
     assert_eq!(plan.describe().tile, Tile { queries: 4, keys: 4 });
 
-    let settings = wgpu_attention::TunerSettings::default().rounds(5);
-    let mut tuner = Tuner::new(&gpu).with_settings(settings);
+    let mut tuner = Tuner::new(&gpu).with_settings(unhurried());
     // What is known is not measured again unless that is wanted.
     assert_eq!(tuner.tune(&problem, |_| panic!("measured")).expect("known"), slow);
     let tuned = tuner.measure(&problem, |_| {}).expect("measured");
@@ -73,7 +79,8 @@ fn what_is_wrong_does_not_win() {
     let gpu = gpu().clone().with_attention(attention);
     // Few rows are split all the same, and so right.
     let problem = Problem::new(Shape::self_attention(1, 1, 1, 64).kv_len(60_000));
-    let tuned = Tuner::new(&gpu).measure(&problem, |_| {}).expect("measured");
+    let mut tuner = Tuner::new(&gpu).with_settings(unhurried());
+    let tuned = tuner.measure(&problem, |_| {}).expect("measured");
     println!("{}", words(&tuned));
     let wrong = |c: &&Candidate| matches!(c.outcome, Outcome::Wrong);
     let wrong: Vec<Choice> = tuned.candidates.iter().filter(wrong).map(|c| c.choice).collect();
