@@ -141,8 +141,8 @@ pub enum Error {
     Device(String),
 }
 
-/// The limits that are not in bytes.
-const COUNTED: [&str; 18] = [
+/// The limits that are not in bytes, besides what a device has or has not: of that 1 is needed.
+const COUNTED: [&str; 13] = [
     "max_compute_workgroup_size_x",
     "max_compute_invocations_per_workgroup",
     "max_storage_buffers_per_shader_stage",
@@ -156,11 +156,6 @@ const COUNTED: [&str; 18] = [
     "loop iterations of one invocation",
     "head_dim",
     "value_dim",
-    "f16 for Q, K and V, as matrices multiply",
-    "subgroups of one size, with the feature SUBGROUP",
-    "cooperative matrices of 8 or 16 rows, f16 to f32, by Options::from_adapter and the features",
-    "subgroups of 8 to 64 lanes for matrices of 8 rows, of 16 to 64 for 16",
-    "the feature PIPELINE_CACHE",
 ];
 
 impl std::fmt::Display for Error {
@@ -201,7 +196,7 @@ impl std::fmt::Display for Error {
                 write!(f, "{operand} shares memory with {other}: need {need}")
             }
             Error::Limit { what, need, got } => {
-                let unit = if COUNTED.contains(what) { "" } else { " bytes" };
+                let unit = if *need == 1 || COUNTED.contains(what) { "" } else { " bytes" };
                 write!(f, "{what}: need {need}{unit}, the device allows {got}")
             }
             Error::Full { what, need, got } => {
@@ -219,3 +214,23 @@ impl std::fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_memory_is_in_bytes() {
+        for (what, need, text) in [
+            ("scratch", 512, "scratch: need 512 bytes, the device allows 0"),
+            (
+                "the feature PIPELINE_CACHE",
+                1,
+                "the feature PIPELINE_CACHE: need 1, the device allows 0",
+            ),
+            ("head_dim", 132, "head_dim: need 132, the device allows 0"),
+        ] {
+            assert_eq!(Error::Limit { what, need, got: 0 }.to_string(), text);
+        }
+    }
+}
