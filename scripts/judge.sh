@@ -32,12 +32,7 @@ if [ "${1:-}" = --newer ]; then
 else
     card NAVI21
     # Its RDNA3 spills in f16 what later versions do not.
-    only=F32
-    status=0
-    card NAVI31 "$only" || status=$?
-    if [ "$status" -gt 2 ]; then
-        card GFX1100 "$only"
-    elif [ "$status" -ne 0 ]; then
-        exit "$status"
-    fi
+    rdna3=GFX1100
+    if (card NAVI31 'no such tile') >/dev/null 2>&1; then rdna3=NAVI31; fi
+    card "$rdna3" F32
 fi

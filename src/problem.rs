@@ -105,7 +105,8 @@ impl Problem {
         Problem { align: Some(align), ..self }
     }
 
-    /// Factor on q . k, any finite number; 1/sqrt(head_dim) if not called.
+    /// Factor on q . k, any finite number; 1/sqrt(head_dim) if not called. GPUs multiply it to q, to k or,
+    /// for f16 keys, to q . k: each of these must be finite as well.
     pub fn scale(self, scale: f32) -> Problem {
         Problem { scale: Some(scale), ..self }
     }
