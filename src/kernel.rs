@@ -11,6 +11,7 @@ mod loops;
 mod matrix;
 mod parts;
 mod slot;
+mod text;
 mod tile;
 
 pub(crate) use cached::{CACHE_THREADS, CacheKernel, PAGE_GROUPS};
@@ -19,6 +20,7 @@ pub(crate) use loops::check_loops;
 pub(crate) use matrix::matrix_tiles;
 use parts::Parts;
 pub(crate) use slot::Slot;
+pub(crate) use text::{native_shader, shader};
 pub use tile::Tile;
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use tile::flash_tiles;
@@ -75,39 +77,6 @@ pub(crate) struct Variant {
     /// K and V are first copied into a texture.
     pub packed: bool,
 }
-
-/// The text of a file in `shaders/`. In browsers, where every byte is downloaded, without comments
-/// and indentation.
-macro_rules! shader {
-    ($name:literal) => {{
-        const FULL: &str =
-            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/shaders/", $name, ".wgsl"));
-        #[cfg(not(target_family = "wasm"))]
-        const TEXT: &str = FULL;
-        #[cfg(target_family = "wasm")]
-        const TEXT: &str = {
-            const BARE: [u8; crate::kernel::bare::len(FULL)] = crate::kernel::bare::text(FULL);
-            match std::str::from_utf8(&BARE) {
-                Ok(text) => text,
-                Err(_) => FULL,
-            }
-        };
-        TEXT
-    }};
-}
-pub(crate) use shader;
-
-/// The same, of a kernel that browsers do not have, as wgpu has no subgroups there.
-macro_rules! native_shader {
-    ($name:literal) => {{
-        #[cfg(not(target_family = "wasm"))]
-        const TEXT: &str = crate::kernel::shader!($name);
-        #[cfg(target_family = "wasm")]
-        const TEXT: &str = "";
-        TEXT
-    }};
-}
-pub(crate) use native_shader;
 
 /// Rows that a workgroup of `pack` copies.
 pub(crate) const PACK_THREADS: u32 = 64;

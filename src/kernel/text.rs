@@ -1,0 +1,34 @@
+//! The WGSL files, as part of the program.
+
+/// The text of a file in `shaders/`. In browsers, where every byte is downloaded, without comments
+/// and indentation.
+macro_rules! shader {
+    ($name:literal) => {{
+        const FULL: &str =
+            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/shaders/", $name, ".wgsl"));
+        #[cfg(not(target_family = "wasm"))]
+        const TEXT: &str = FULL;
+        #[cfg(target_family = "wasm")]
+        const TEXT: &str = {
+            const BARE: [u8; crate::kernel::bare::len(FULL)] = crate::kernel::bare::text(FULL);
+            match std::str::from_utf8(&BARE) {
+                Ok(text) => text,
+                Err(_) => FULL,
+            }
+        };
+        TEXT
+    }};
+}
+pub(crate) use shader;
+
+/// The same, of a kernel that browsers do not have, as wgpu has no subgroups there.
+macro_rules! native_shader {
+    ($name:literal) => {{
+        #[cfg(not(target_family = "wasm"))]
+        const TEXT: &str = crate::kernel::shader!($name);
+        #[cfg(target_family = "wasm")]
+        const TEXT: &str = "";
+        TEXT
+    }};
+}
+pub(crate) use native_shader;
