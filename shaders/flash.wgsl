@@ -17,7 +17,7 @@
 // Proof (compiled without runtime checks). Loads: query tokens are clamped below q_len, key rows
 // are loaded only below key_span's end <= keys of the sequence, whose tokens lie below kv_len, quads
 // only below HEAD_QUADS or VALUE_QUADS; fragment.wgsl clamps the tokens of bias and mask. `tile`: slot
-// < TILE_QUADS, since kernel.rs sizes it for both uses. `weights_tile`: key < TILE_KEYS, y < THREADS_Q;
+// < TILE_QUADS, since kernel/tile.rs sizes it for both uses. `weights_tile`: key < TILE_KEYS, y < THREADS_Q;
 // `row_parts`: x < THREADS_K. Stores: put() tests its row and quad. Loops: all counters rise by a
 // constant to a bound fixed before the loop. Barriers: in uniform control flow, as key_span() depends
 // on workgroup, uniforms and tables only, and verdict() on what all threads share. Races: a barrier
