@@ -17,6 +17,9 @@ use shipped::Configuration;
 const UNIT_BYTES: u64 = 64 << 10;
 const UNIT_SIMDS: u64 = 2;
 
+/// Waves a SIMD by the driver's count, for all tiles.
+const FEWEST_BY_DRIVER: u64 = 4;
+
 /// One row of the table, and what is wrong with it.
 fn row(card: &Card, what: &Configuration) -> Result<(String, Option<String>), String> {
     // The driver gives a small workgroup a wave of 32 lanes, which take half the registers.
@@ -27,7 +30,8 @@ fn row(card: &Card, what: &Configuration) -> Result<(String, Option<String>), St
     let spills = compiled.get("Spilled VGPRs")? + compiled.get("Spilled SGPRs")?;
     let scratch = compiled.get("Scratch size")?;
     let lds = compiled.get("LDS size")?;
-    // The driver's own number counts in halves and rounds up.
+    // The driver's own number counts waves of 32 lanes, and rounds up what memory allows.
+    let by_driver = compiled.get("Subgroups per SIMD")?;
     let by_registers = card.registers * 64 / u64::from(lanes) / vgprs.max(1).next_multiple_of(8);
     let waves = u64::from(what.invocations.div_ceil(lanes));
     let by_memory = UNIT_BYTES / lds.max(1) * waves / UNIT_SIMDS;
@@ -47,6 +51,8 @@ fn row(card: &Card, what: &Configuration) -> Result<(String, Option<String>), St
     );
     let wrong = if spills + scratch > 0 {
         Some(format!("{spills} registers spilled, {scratch} bytes of scratch"))
+    } else if by_driver < FEWEST_BY_DRIVER {
+        Some(format!("{by_driver} waves a SIMD by the driver's count"))
     } else if fewest < what.fewest_waves {
         Some(format!("{by_registers} waves a SIMD by registers, {by_memory} by workgroup memory"))
     } else {
