@@ -19,8 +19,8 @@
 // Proof (compiled without runtime checks). Loads: query tokens are clamped below q_len, key rows are
 // loaded only below key_span's end, whose tokens lie below kv_len, quads only below HEAD_QUADS or
 // VALUE_QUADS; key_score.wgsl clamps the tokens of bias and mask. Matrices: rows are below TILE_QUERIES
-// or TILE_ROWS, since `subgroup` is clamped, and dims below TILE_DIMS. Stores: put() tests its row and
-// quad. Loops: all counters rise by a constant to a bound fixed before the loop. Barriers: in uniform
+// or TILE_KEYS, since `subgroup` is clamped, and dims below HEAD_DIMS or VALUE_DIMS. Stores: put() tests
+// its row and quad. Loops: all counters rise by a constant to a bound fixed before the loop. Barriers: in uniform
 // control flow, as key_span() depends on workgroup, uniforms and tables only, and workgroupUniformLoad()
 // tells all threads the same. Races: a barrier stands between the last read of a part of each array
 // and the next write of it; repeated blocks write the same bits.
@@ -60,8 +60,8 @@ fn flash_matrix(
     var o: array<MatrixC, ROW_BLOCKS * VALUE_BLOCKS>;
     for (var r = 0u; r < ROW_BLOCKS; r++) {
         for (var c = 0u; c < HEAD_BLOCKS; c++) {
-            let at = (own + r * MATRIX) * TILE_STRIDE + c * MATRIX;
-            q[r * HEAD_BLOCKS + c] = coopLoadT<MatrixA>(&tile[at], TILE_STRIDE);
+            let at = (own + r * MATRIX) * KEY_STRIDE + c * MATRIX;
+            q[r * HEAD_BLOCKS + c] = coopLoadT<MatrixA>(&tile[at], KEY_STRIDE);
         }
         for (var c = 0u; c < VALUE_BLOCKS; c++) {
             o[r * VALUE_BLOCKS + c] = zero;
@@ -83,7 +83,7 @@ fn flash_matrix(
                 s[r] = zero;
             }
             for (var d = 0u; d < HEAD_BLOCKS; d++) {
-                let k = coopLoad<MatrixB>(&tile[c * MATRIX * TILE_STRIDE + d * MATRIX], TILE_STRIDE);
+                let k = coopLoad<MatrixB>(&tile[c * MATRIX * KEY_STRIDE + d * MATRIX], KEY_STRIDE);
                 for (var r = 0u; r < ROW_BLOCKS; r++) {
                     s[r] = coopMultiplyAdd(q[r * HEAD_BLOCKS + d], k, s[r]);
                 }
@@ -169,8 +169,8 @@ fn flash_matrix(
                 p[r] = coopLoadT<MatrixA>(&weights_tile[at], WEIGHT_STRIDE);
             }
             for (var d = 0u; d < VALUE_BLOCKS; d++) {
-                let at = (TILE_KEYS + c * MATRIX) * TILE_STRIDE + d * MATRIX;
-                let v = coopLoadT<MatrixB>(&tile[at], TILE_STRIDE);
+                let at = FIRST_VALUE + d * MATRIX * VALUE_STRIDE + c * MATRIX;
+                let v = coopLoad<MatrixB>(&tile[at], VALUE_STRIDE);
                 for (var r = 0u; r < ROW_BLOCKS; r++) {
                     let x = r * VALUE_BLOCKS + d;
                     o[x] = coopMultiplyAdd(p[r], v, o[x]);

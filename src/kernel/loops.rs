@@ -80,7 +80,7 @@ impl Blocks {
                 let (queries, key_blocks) = (self.tile().queries, n(keys / matrix.size));
                 let rows = n(queries / (matrix.size * matrix.subgroups));
                 let each_row = looped(rows, 0);
-                let fill = |rows: u32| share(rows * dims[0].max(dims[1]).div_ceil(16) * 4);
+                let fill = |rows: u32, dim: u32| share(rows * dim.next_multiple_of(16) / 4);
                 let sums = looped(blocks[0], each_row);
                 let s = looped(key_blocks, 2 * each_row + sums);
                 let row_keys = looped(n(keys * queries / self.threads()), 0);
@@ -88,8 +88,12 @@ impl Blocks {
                 let move_o = looped(blocks[1], 2 * part + row_keys);
                 let mix = looped(key_blocks, each_row + looped(blocks[1], each_row));
                 let begin = looped(rows, looped(blocks[0], 0) + looped(blocks[1], 0));
-                let fixed = fill(queries) + share(queries * (keys + 4)) + begin + move_o;
-                (1 + fill(keys) + s + 3 * row_keys + move_o + mix, search(problem) + 1 + fixed)
+                let zeros = share(queries * (keys + 4));
+                let fixed = fill(queries, dims[0]) + zeros + begin + move_o;
+                let load = fill(keys, dims[0]) + fill(keys, dims[1]);
+                // The row's sums over its threads, of which there are four at most.
+                let softmax = 3 * row_keys + looped(4, 0);
+                (1 + load + s + softmax + move_o + mix, search(problem) + 1 + fixed)
             }
             Kernel::Scores => {
                 let load =

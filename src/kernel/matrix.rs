@@ -26,8 +26,8 @@ pub(crate) struct Matrix {
     pub subgroups: u32,
     /// The most lanes of a subgroup.
     pub lanes: u32,
-    /// Dims of Q, K and V, filled up to whole matrices.
-    pub dims: u32,
+    /// Dims of Q and K, and of V, filled up to whole matrices.
+    pub dims: [u32; 2],
 }
 
 /// The table's tiles, for tuning.
@@ -92,7 +92,8 @@ impl Blocks {
             let got = tile.queries.into();
             return Err(Error::Size { what: "tile of flash_matrix", need, got });
         }
-        let dims = problem.shape.head_dim.max(problem.shape.value_dim).next_multiple_of(size);
+        let dims = [problem.shape.head_dim, problem.shape.value_dim];
+        let dims = dims.map(|dim| dim.next_multiple_of(size));
         let blocks = Blocks {
             threads_q: tile.queries / 4,
             threads_k: tile.keys / 4,
@@ -113,10 +114,12 @@ impl Blocks {
     /// Q or K and V, S with four numbers a row, P, and five words.
     pub fn matrix_bytes(&self) -> u32 {
         let Tile { queries, keys } = self.tile();
-        let tile = queries.max(2 * keys) * (self.matrix.map_or(0, |matrix| matrix.dims) + 8) * 2;
-        let scores = queries * (keys + 4) * 4;
-        let weights = queries * (keys + 8) * 2;
-        tile + scores + weights + 20
+        let [head_dims, value_dims] = self.matrix.map_or([0; 2], |matrix| matrix.dims);
+        let row = head_dims + 8;
+        let tile = (queries * row).max(keys * row + value_dims * (keys + 8));
+        let scores = queries * (keys + 4);
+        let weights = queries * keys;
+        2 * tile + 4 * scores + 2 * weights + 20
     }
 }
 
