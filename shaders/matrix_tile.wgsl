@@ -6,7 +6,7 @@ const HEAD_BLOCKS = (HEAD_DIM + MATRIX - 1u) / MATRIX;
 const VALUE_BLOCKS = (VALUE_DIM + MATRIX - 1u) / MATRIX;
 const HEAD_DIMS = HEAD_BLOCKS * MATRIX;
 const VALUE_DIMS = VALUE_BLOCKS * MATRIX;
-// Rows begin at multiples of 16 bytes, as matrices must, and those that are read most in banks of their own.
+// Rows begin at multiples of 16 bytes, as matrices must, and those read most in banks of their own.
 const KEY_STRIDE = HEAD_DIMS + 8u;
 const VALUE_STRIDE = TILE_KEYS + 8u;
 const SCORE_STRIDE = TILE_KEYS + 4u;
