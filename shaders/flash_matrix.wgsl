@@ -18,12 +18,12 @@
 //
 // Proof (compiled without runtime checks). Loads: query tokens are clamped below q_len, key rows are
 // loaded only below key_span's end, whose tokens lie below kv_len, quads only below HEAD_QUADS or
-// VALUE_QUADS; key_score.wgsl clamps the tokens of bias and mask. Matrices: rows are below TILE_QUERIES
-// or TILE_KEYS, since `subgroup` is clamped, and dims below HEAD_DIMS or VALUE_DIMS. Stores: put() tests
-// its row and quad. Loops: all counters rise by a constant to a bound fixed before the loop. Barriers: in uniform
-// control flow, as key_span() depends on workgroup, uniforms and tables only, and workgroupUniformLoad()
-// tells all threads the same. Races: a barrier stands between the last read of a part of each array
-// and the next write of it; repeated blocks write the same bits.
+// VALUE_QUADS; key_score.wgsl clamps the tokens of bias and mask. Matrices: rows are below
+// TILE_QUERIES or TILE_KEYS, since `subgroup` is clamped, and dims below HEAD_DIMS or VALUE_DIMS.
+// Stores: put() tests its row and quad. Loops: all counters rise by a constant to a bound fixed before
+// the loop. Barriers: in uniform control flow, as key_span() depends on workgroup, uniforms and tables
+// only, and workgroupUniformLoad() tells all threads the same. Races: a barrier stands between the
+// last read of a part of each array and the next write of it; repeated blocks write the same bits.
 
 @compute @workgroup_size(MATRIX_THREADS)
 fn flash_matrix(
