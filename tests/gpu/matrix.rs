@@ -5,7 +5,8 @@ use std::sync::OnceLock;
 
 use wgpu_attention::half::f16;
 use wgpu_attention::{
-    Align, Choice, Element, Error, Gpu, Inputs, LoopLimit, Method, Options, Problem, Shape, Tile,
+    Align, Attention, Choice, Element, Error, Gpu, Inputs, LoopLimit, Method, Options, Problem,
+    Shape, Tile,
 };
 
 use crate::cases::{self, Case};
@@ -16,14 +17,18 @@ use crate::support::normal;
 const MATRIX: Choice = Choice::method(Method::Matrix);
 const TILES: [Tile; 2] = [Tile { queries: 64, keys: 32 }, Tile { queries: 32, keys: 16 }];
 
+fn adapter() -> wgpu::Adapter {
+    let instance = wgpu::InstanceDescriptor::new_without_display_handle().with_env();
+    let instance = wgpu::Instance::new(instance);
+    let adapter = pollster::block_on(instance.request_adapter(&Default::default()));
+    adapter.expect("an adapter")
+}
+
 /// The adapter of all tests with its matrix units; `None`, said once, if it has none.
 fn gpu() -> Option<&'static Gpu> {
     static GPU: OnceLock<Option<Gpu>> = OnceLock::new();
     GPU.get_or_init(|| {
-        let instance = wgpu::InstanceDescriptor::new_without_display_handle().with_env();
-        let instance = wgpu::Instance::new(instance);
-        let adapter = pollster::block_on(instance.request_adapter(&Default::default()));
-        let adapter = adapter.expect("an adapter");
+        let adapter = adapter();
         let matrices = adapter.cooperative_matrix_properties();
         // SAFETY: whatever the driver does wrong with them is what these tests are for.
         let token = unsafe { wgpu::ExperimentalFeatures::enabled() };
@@ -88,18 +93,8 @@ fn every_case() {
 #[test]
 fn split_keys() {
     let Some(gpu) = gpu() else { return };
-    let options = Options::default().loop_limit(LoopLimit::Iterations(1500));
-    let sizes: Vec<u32> = [8, 16]
-        .into_iter()
-        .filter(|&size| {
-            let options = Options::default().matrices(&[size]);
-            let attention = wgpu_attention::Attention::with(gpu.device(), options);
-            attention
-                .plan_with(&halves(Problem::new(Shape::self_attention(1, 1, 64, 64))), MATRIX)
-                .is_ok()
-        })
-        .collect();
-    let attention = wgpu_attention::Attention::with(gpu.device(), options.matrices(&sizes));
+    let options = Options::from_adapter(&adapter()).loop_limit(LoopLimit::Iterations(1500));
+    let attention = Attention::with(gpu.device(), options);
     let split = gpu.clone().with_attention(attention);
     let many = table().iter().filter(|checked| {
         let plan = split.planner().plan_with(&halves(checked.case.problem.clone()), MATRIX);
