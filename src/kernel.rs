@@ -152,10 +152,7 @@ impl Kernel {
             Kernel::Flash => {
                 parts.tensors(&[Slot::Q, Slot::K, Slot::V]);
                 parts.files.push(shader!("key_rows"));
-                parts.final_score();
-                parts.bias();
-                parts.mask();
-                parts.output(variant);
+                parts.sweep(variant);
                 parts.tile(blocks.half_tile);
                 parts.files.push(match variant.fused_multiply_add {
                     true => shader!("dots_chained"),
@@ -199,10 +196,7 @@ impl Kernel {
                     true => native_shader!("tile_rows_paged"),
                     false => native_shader!("tile_rows_steps"),
                 });
-                parts.final_score();
-                parts.bias();
-                parts.mask();
-                parts.output(variant);
+                parts.sweep(variant);
                 parts.files.extend([shader!("key_score"), native_shader!("row_sight")]);
                 parts.tame();
                 parts.files.push(match blocks.lane_rows {
@@ -220,20 +214,14 @@ impl Kernel {
                 } else {
                     parts.files.extend([shader!("rows_unscaled"), shader!("four_rows_strided")]);
                 }
-                parts.final_score();
-                parts.bias();
-                parts.mask();
-                parts.output(variant);
+                parts.sweep(variant);
                 parts.files.push(shader!("key_score"));
                 (blocks.threads(), blocks.decode_bytes())
             }
             Kernel::FlashMatrix => {
                 parts.tensors(&[Slot::Q, Slot::K, Slot::V]);
                 parts.files.push(shader!("key_rows"));
-                parts.final_score();
-                parts.bias();
-                parts.mask();
-                parts.output(variant);
+                parts.sweep(variant);
                 parts.files.push(shader!("key_score"));
                 parts.tame();
                 parts.matrices(blocks.matrix.map_or(0, |matrix| matrix.size));

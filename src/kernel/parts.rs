@@ -180,6 +180,14 @@ impl Parts<'_> {
         });
     }
 
+    /// What every fused kernel does with a dot product, and with its rows.
+    pub fn sweep(&mut self, variant: &Variant) {
+        self.final_score();
+        self.bias();
+        self.mask();
+        self.output(variant);
+    }
+
     /// Where a workgroup's rows go: to scratch if others have more of their keys.
     pub fn output(&mut self, variant: &Variant) {
         self.sequences();
