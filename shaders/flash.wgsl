@@ -25,14 +25,13 @@
 // barrier that follows the dots, and read behind that of V; `row_parts` is read in between, so that
 // whoever has passed the barrier of V may write it again.
 
-const QUERY_STRIDE = THREADS_Q | 1u;  // padded against bank conflicts
-const DIM_STRIDE = DIM_QUADS | 1u;
+const DIM_STRIDE = DIM_QUADS | 1u;  // padded against bank conflicts
 
 var<workgroup> tile: array<TileQuad, TILE_QUADS>;
-// [key, row / 4]: four rows of P in a quad
-var<workgroup> weights_tile: array<vec4<f32>, TILE_KEYS * QUERY_STRIDE>;
-// [x, row / 4]
-var<workgroup> row_parts: array<vec4<f32>, THREADS_K * QUERY_STRIDE>;
+// [row / 4, key]: four rows of P in a quad. Neighbours in x write side by side and read the same.
+var<workgroup> weights_tile: array<vec4<f32>, THREADS_Q * TILE_KEYS>;
+// [row / 4, x]
+var<workgroup> row_parts: array<vec4<f32>, THREADS_Q * THREADS_K>;
 var<workgroup> not_finite: atomic<u32>;
 
 @compute @workgroup_size(THREADS_Q * THREADS_K)
@@ -133,11 +132,11 @@ fn flash(
         }
 
         // m' = max(m, rowmax S), over the threads that share the rows
-        row_parts[x * QUERY_STRIDE + y] = max(max(s0, s1), max(s2, s3));
+        row_parts[local] = max(max(s0, s1), max(s2, s3));
         workgroupBarrier();
         var next = m;
         for (var t = 0u; t < THREADS_K; t++) {
-            next = max(next, row_parts[t * QUERY_STRIDE + y]);
+            next = max(next, row_parts[y * THREADS_K + t]);
         }
 
         // P = exp(S - m')
@@ -146,10 +145,10 @@ fn flash(
         let p1 = exp(s1 - shift);
         let p2 = exp(s2 - shift);
         let p3 = exp(s3 - shift);
-        weights_tile[x * QUERY_STRIDE + y] = p0;
-        weights_tile[(x + THREADS_K) * QUERY_STRIDE + y] = p1;
-        weights_tile[(x + 2u * THREADS_K) * QUERY_STRIDE + y] = p2;
-        weights_tile[(x + 3u * THREADS_K) * QUERY_STRIDE + y] = p3;
+        weights_tile[y * TILE_KEYS + x] = p0;
+        weights_tile[y * TILE_KEYS + x + THREADS_K] = p1;
+        weights_tile[y * TILE_KEYS + x + 2u * THREADS_K] = p2;
+        weights_tile[y * TILE_KEYS + x + 3u * THREADS_K] = p3;
 
         // l = exp(m - m') l + rowsum P
         let alpha = exp(m - next);
@@ -186,7 +185,7 @@ fn flash(
                 for (var begin = 0u; begin < KEY_CHUNK + problem.zero; begin += KEY_STEP) {
                     for (var step = 0u; step < KEY_STEP; step++) {
                         let j = begin + step;
-                        let p = weights_tile[(chunk + j) * QUERY_STRIDE + y];
+                        let p = weights_tile[y * TILE_KEYS + chunk + j];
                         for (var c = 0u; c < OUT_QUADS; c++) {
                             let v = from_tile(tile[j * COLUMN_QUADS + c * THREADS_K + x]);
                             o0[c] += p.x * v;
@@ -198,7 +197,7 @@ fn flash(
                 }
             } else {
                 for (var j = 0u; j < KEY_CHUNK + problem.zero; j++) {
-                    let p = weights_tile[(chunk + j) * QUERY_STRIDE + y];
+                    let p = weights_tile[y * TILE_KEYS + chunk + j];
                     for (var c = 0u; c < OUT_QUADS; c++) {
                         let v = from_tile(tile[j * COLUMN_QUADS + c * THREADS_K + x]);
                         o0[c] += p.x * if_seen(v, p.x);
@@ -212,11 +211,11 @@ fn flash(
     }
 
     // l of the whole row, summed in the order of x
-    row_parts[x * QUERY_STRIDE + y] = l;
+    row_parts[local] = l;
     workgroupBarrier();
     var sum = vec4(0.0);
     for (var t = 0u; t < THREADS_K; t++) {
-        sum += row_parts[t * QUERY_STRIDE + y];
+        sum += row_parts[y * THREADS_K + t];
     }
     for (var c = 0u; c < OUT_QUADS; c++) {
         let column = c * THREADS_K + x;

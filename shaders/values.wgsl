@@ -2,7 +2,7 @@
 //
 // Workgroup: TILE_QUERIES rows and COLUMN_QUADS value quads of one head, the keys of one split.
 // Thread:    (x, y): rows 4 y ..; value quads x, x + THREADS_K, ..
-// Memory:    `p_tile` holds P [key, row / 4], `v_tile` V [key, quad].
+// Memory:    `p_tile` holds P [row / 4, key], `v_tile` V [key, quad].
 // Grid:      one workgroup per place(); splits outermost.
 // Twin:      cpu/naive.rs, values()
 //
@@ -12,9 +12,7 @@
 // quad. Loops rise by a constant to a bound fixed before the loop. Barriers are under uniform
 // conditions only.
 
-const QUERY_STRIDE = THREADS_Q | 1u;  // padded against bank conflicts
-
-var<workgroup> p_tile: array<vec4<f32>, TILE_KEYS * QUERY_STRIDE>;
+var<workgroup> p_tile: array<vec4<f32>, THREADS_Q * TILE_KEYS>;
 var<workgroup> v_tile: array<vec4<f32>, TILE_KEYS * COLUMN_QUADS>;
 
 fn weight_at(here: Place, row: u32, key: u32) -> f32 {
@@ -61,7 +59,7 @@ fn values(
                     weight_at(here, 4u * rows + 3u, first + key),
                 );
             }
-            p_tile[key * QUERY_STRIDE + rows] = p;
+            p_tile[at] = p;
         }
         workgroupBarrier();
         for (var at = local; at < TILE_KEYS * COLUMN_QUADS; at += THREADS_Q * THREADS_K) {
@@ -76,7 +74,7 @@ fn values(
         workgroupBarrier();
         // O += P V
         for (var j = 0u; j < TILE_KEYS; j++) {
-            let p = p_tile[j * QUERY_STRIDE + y];
+            let p = p_tile[y * TILE_KEYS + j];
             l += p;
             for (var c = 0u; c < OUT_QUADS; c++) {
                 let v = v_tile[j * COLUMN_QUADS + c * THREADS_K + x];

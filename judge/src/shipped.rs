@@ -67,9 +67,8 @@ fn add(
                     wgsl: dispatch.wgsl.clone(),
                     tile: format!("{} x {}", about.tile.queries, about.tile.keys),
                     invocations: dispatch.invocations,
-                    fewest_waves: match (method, dispatch.invocations) {
-                        (Method::Matrix, _) => 2,
-                        (_, ..=64) => 3,
+                    fewest_waves: match method {
+                        Method::Matrix => 2,
                         _ => 4,
                     },
                 });

@@ -46,6 +46,8 @@ impl Attention {
         if self.allows(Method::Flash) {
             let planned = Blocks::flash(problem, None, self.has_f16(), self.limits());
             let beside = planned.map(|blocks| beside(blocks.tile())).unwrap_or_default();
+            let beside =
+                beside.into_iter().filter(|tile| flash_tiles().all(|other| other != *tile));
             all.extend(flash_tiles().chain(beside).map(Choice::tile));
         }
         all.retain(|choice| choice.tile.as_ref().is_none_or(useful));

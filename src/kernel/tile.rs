@@ -30,10 +30,11 @@ impl Tile {
 }
 
 /// (largest value_dim, most rows of a kv head, tile), tried in order: the first whose workgroup fits
-/// the device. Few rows: many keys a tile, so that the workgroup has something to do. Long value
-/// rows: more threads share one, so that a thread's part of O stays in registers.
-const TABLE: [(u32, u32, Tile); 11] = [
-    (128, 4, Tile { queries: 4, keys: 128 }),
+/// the device. Few rows: small workgroups, of which a compute unit takes many. Long value rows: more
+/// threads share one, so that a thread's part of O stays in registers.
+const TABLE: [(u32, u32, Tile); 12] = [
+    (128, 8, Tile { queries: 8, keys: 64 }),
+    (64, 16, Tile { queries: 16, keys: 32 }),
     (128, 16, Tile { queries: 16, keys: 64 }),
     (64, u32::MAX, Tile { queries: 64, keys: 32 }),
     (64, u32::MAX, Tile { queries: 32, keys: 32 }),
@@ -60,9 +61,7 @@ const STAGED: Tile = Tile { queries: 32, keys: 32 };
 /// More workgroup memory for 64 invocations than this leaves a compute unit of AMD's with less than
 /// four waves a SIMD.
 const BYTES_A_WAVE: u32 = 8 << 10;
-/// The same for workgroups of one wave, of which three must do: those of few rows have many keys.
-const BYTES_OF_ONE_WAVE: u32 = 10 << 10;
-/// And where a thread's part of O takes more registers than this many quads a row anyway.
+/// But where a thread's part of O takes more registers than this many quads a row anyway.
 const BYTES_OF_LONG_ROWS: u32 = 16 << 10;
 const LONG_ROWS: u32 = 4;
 /// A thread keeps 4 rows of this many quads of O: more would not be registers anywhere.
@@ -132,7 +131,7 @@ impl Blocks {
     }
 
     fn p_bytes(&self) -> u32 {
-        16 * 4 * self.threads_k * odd(self.threads_q)
+        16 * 4 * self.threads_k * self.threads_q
     }
 
     /// P, the maxima of four keys each, the tile of K or V, and what tells about the tile.
@@ -244,7 +243,6 @@ impl Blocks {
         // Use what memory there is: whole rows of K if they fit, as many keys of V as fit beside.
         let useful = match blocks.threads().div_ceil(64) {
             1 if out_quads >= LONG_ROWS => BYTES_OF_LONG_ROWS,
-            1 => BYTES_OF_ONE_WAVE,
             waves => waves * BYTES_A_WAVE,
         };
         let budget = limits.max_compute_workgroup_storage_size.min(useful);
@@ -253,9 +251,11 @@ impl Blocks {
             let wider = Blocks { dim_quads, ..blocks };
             blocks = if fits(&wider) { wider } else { blocks };
         }
-        // Chunks of equal size rather than a full and a small one.
-        let quads = shape.head_dim.div_ceil(4);
-        blocks.dim_quads = quads.div_ceil(quads.div_ceil(blocks.dim_quads));
+        // Chunks of equal size rather than a full and a small one, and even where two quads are a load.
+        let (quads, widest) = (shape.head_dim.div_ceil(4), blocks.dim_quads);
+        let pairs = if half_tile && (2..quads).contains(&widest) { 2 } else { 1 };
+        let chunks = quads.div_ceil(widest - widest % pairs);
+        blocks.dim_quads = quads.div_ceil(chunks).next_multiple_of(pairs);
         while 2 * blocks.key_chunk <= tile.keys && tile.keys.is_multiple_of(2 * blocks.key_chunk) {
             let longer = Blocks { key_chunk: 2 * blocks.key_chunk, ..blocks };
             if !fits(&longer) {
