@@ -10,7 +10,7 @@
 //
 // Workgroup: TILE_QUERIES = 4 THREADS_Q rows of one kv head, and the keys of one split.
 // Thread:    (x, y): 4 rows 4 y ..; keys x, x + THREADS_K, ..; value quads x, x + THREADS_K, ..
-// Memory:    `tile` holds a chunk of K, then of V; `weights_tile` P; `row_parts` a thread's maxima, then l.
+// Memory:    flash_tile.wgsl: a chunk of K, then of V, in `tile`; P; a thread's maxima, then l.
 // Grid:      one workgroup per place(); splits outermost.
 // Twin:      cpu/flash.rs, sweep()
 //
@@ -24,15 +24,6 @@
 // stands between the last read of a part of `tile` and the next write of it. P is written behind the
 // barrier that follows the dots, and read behind that of V; `row_parts` is read in between, so that
 // whoever has passed the barrier of V may write it again.
-
-const DIM_STRIDE = DIM_QUADS | 1u;  // padded against bank conflicts
-
-var<workgroup> tile: array<TileQuad, TILE_QUADS>;
-// [row / 4, key]: four rows of P in a quad. Neighbours in x write side by side and read the same.
-var<workgroup> weights_tile: array<vec4<f32>, THREADS_Q * TILE_KEYS>;
-// [row / 4, x]
-var<workgroup> row_parts: array<vec4<f32>, THREADS_Q * THREADS_K>;
-var<workgroup> not_finite: atomic<u32>;
 
 @compute @workgroup_size(THREADS_Q * THREADS_K)
 fn flash(
@@ -89,18 +80,7 @@ fn flash(
         for (var chunk = 0u; chunk < HEAD_QUADS; chunk += DIM_QUADS) {
             let quads = min(DIM_QUADS, HEAD_QUADS - chunk);
             workgroupBarrier();
-            if (local == 0u) {
-                atomicStore(&not_finite, 0u);
-            }
-            for (var at = local; at < TILE_KEYS * DIM_QUADS; at += THREADS_Q * THREADS_K) {
-                let key = at / DIM_QUADS;
-                let quad = at % DIM_QUADS;
-                var k = vec4(0.0);
-                if (first + key < span.y && quad < quads) {
-                    k = load_k(key_row(here, first + key), chunk + quad);
-                }
-                tile[key * DIM_STRIDE + quad] = key_tile_quad(k);
-            }
+            fill_keys(here, local, first, span.y, chunk);
             workgroupBarrier();
             for (var begin = 0u; begin < quads + problem.zero; begin += QUAD_STEP) {
                 for (var step = 0u; step < QUAD_STEP; step++) {
@@ -166,20 +146,7 @@ fn flash(
             if (chunk > 0u) {
                 workgroupBarrier();
             }
-            for (var at = local; at < KEY_CHUNK * COLUMN_QUADS; at += THREADS_Q * THREADS_K) {
-                let j = first + chunk + at / COLUMN_QUADS;
-                let quad = at % COLUMN_QUADS;
-                var v = vec4(0.0);
-                if (j < span.y && quad < VALUE_QUADS) {
-                    v = load_v(value_row(here, j), quad);
-                }
-                // 0 * NaN must not leak from an excluded key
-                let exponent = bitcast<vec4<u32>>(v) & vec4(0x7f800000u);
-                if (!whole && any(exponent == vec4(0x7f800000u))) {
-                    atomicOr(&not_finite, 1u);
-                }
-                tile[at] = value_tile_quad(v);
-            }
+            fill_values(here, local, first + chunk, span.y, whole);
             workgroupBarrier();
             if (atomicLoad(&not_finite) == 0u) {
                 for (var begin = 0u; begin < KEY_CHUNK + problem.zero; begin += KEY_STEP) {

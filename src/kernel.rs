@@ -158,7 +158,7 @@ impl Kernel {
                     true => shader!("dots_chained"),
                     false => shader!("dots_fresh"),
                 });
-                parts.files.push(shader!("fragment"));
+                parts.files.extend([shader!("flash_tile"), shader!("fragment")]);
                 parts.files.push(match blocks.tested {
                     true => shader!("verdict_tested"),
                     false => shader!("verdict_band"),
