@@ -11,7 +11,7 @@
 # release if not set. PYTHON: an interpreter that has PyTorch. WGPU_ADAPTER_NAME, WGPU_BACKEND: which adapter.
 #
 # FOLDER (gpu-check) gets gpu-check.md, gpu-check.json and tests.log. Exit code: 0 if all is well, 1 if
-# a test failed or an answer was wrong, 2 if it could not be measured.
+# a test failed or did not end, or an answer was wrong, 2 if it could not be measured.
 set -euo pipefail
 
 say() { printf 'gpu-check: %s\n' "$*" >&2; }
@@ -133,7 +133,7 @@ verdict="$passed passed, $failed failed, of $(sed -n 's/^running \([0-9]*\) test
 case $code in
     0) ;;
     101) bad=1 ;;
-    124) verdict="$verdict; cut after $most_tests s" ;;
+    124) bad=1 verdict="$verdict; not done after $most_tests s, and cut" ;;
     *) bad=1 verdict="$verdict; ended with code $code" ;;
 esac
 [ "$failed" -eq 0 ] || bad=1

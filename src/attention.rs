@@ -40,7 +40,6 @@ pub struct Attention {
     tuning: Tuning,
 }
 
-#[derive(Debug)]
 struct Shared {
     device: wgpu::Device,
     limits: wgpu::Limits,
@@ -62,6 +61,13 @@ struct Shared {
 /// One lock a key: compiling one module holds up only those who want the same one.
 /// The flag: whether wgpu's word on it is known or awaited.
 type Entry = Arc<Mutex<Option<(Arc<Pipeline>, bool)>>>;
+
+/// Without the text of every kernel.
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("device", &self.device).finish_non_exhaustive()
+    }
+}
 
 impl Attention {
     /// For a device; compiles nothing.
@@ -109,6 +115,22 @@ impl Attention {
     #[must_use]
     pub fn with_tuning(self, tuning: Tuning) -> Attention {
         Attention { tuning, ..self }
+    }
+
+    /// The same, with no pipelines yet, those to come by way of this cache: see
+    /// [`Options::pipeline_cache`].
+    #[cfg(not(target_family = "wasm"))]
+    #[must_use]
+    pub fn with_pipeline_cache(self, cache: wgpu::PipelineCache) -> Attention {
+        let Shared { device, limits, .. } = &*self.shared;
+        let shared = Shared {
+            device: device.clone(),
+            limits: limits.clone(),
+            pipelines: Mutex::default(),
+            pipeline_cache: Some(cache),
+            ..*self.shared
+        };
+        Attention { shared: Arc::new(shared), ..self }
     }
 
     /// What was measured to be best.
@@ -214,10 +236,10 @@ impl Attention {
     /// [`Error::Limit`] if they cannot.
     #[inline(always)]
     pub(crate) fn matrix(&self) -> Result<[u32; 2], Error> {
-        let what = "cooperative matrices of 8 or 16 rows, f16 to f32, by Options::from_adapter and \
-                    the features";
         // Not in browsers.
         let matrix = if cfg!(target_family = "wasm") { None } else { self.shared.matrix };
+        let enabled = self.shared.device.features().contains(MATRIX_FEATURES);
+        let what = if enabled { matrices::SIZES_MISSING } else { matrices::FEATURES_MISSING };
         matrix.ok_or(Error::Limit { what, need: 1, got: 0 })
     }
 

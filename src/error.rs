@@ -141,7 +141,7 @@ pub enum Error {
     Device(String),
 }
 
-/// The limits that are not in bytes, besides what a device has or has not: of that 1 is needed.
+/// The limits that are not in bytes, besides what a device has or has not: of that 1 is needed and 0 there.
 const COUNTED: [&str; 13] = [
     "max_compute_workgroup_size_x",
     "max_compute_invocations_per_workgroup",
@@ -195,8 +195,9 @@ impl std::fmt::Display for Error {
             Error::Overlap { operand, other, need } => {
                 write!(f, "{operand} shares memory with {other}: need {need}")
             }
+            Error::Limit { what, need: 1, got: 0 } => write!(f, "{what}: not on this device"),
             Error::Limit { what, need, got } => {
-                let unit = if *need == 1 || COUNTED.contains(what) { "" } else { " bytes" };
+                let unit = if COUNTED.contains(what) { "" } else { " bytes" };
                 write!(f, "{what}: need {need}{unit}, the device allows {got}")
             }
             Error::Full { what, need, got } => {
@@ -223,11 +224,7 @@ mod tests {
     fn only_memory_is_in_bytes() {
         for (what, need, text) in [
             ("scratch", 512, "scratch: need 512 bytes, the device allows 0"),
-            (
-                "the feature PIPELINE_CACHE",
-                1,
-                "the feature PIPELINE_CACHE: need 1, the device allows 0",
-            ),
+            ("the feature PIPELINE_CACHE", 1, "the feature PIPELINE_CACHE: not on this device"),
             ("head_dim", 132, "head_dim: need 132, the device allows 0"),
         ] {
             assert_eq!(Error::Limit { what, need, got: 0 }.to_string(), text);

@@ -86,7 +86,8 @@ impl Gpu {
         Ok(Gpu::from_device(device, queue).with_attention(attention))
     }
 
-    /// A device of the caller's, with whatever limits it has.
+    /// A device of the caller's, with whatever limits it has, and its queue: wgpu panics over the queue
+    /// of another device, as nobody can tell beforehand whose it is.
     pub fn from_device(device: wgpu::Device, queue: wgpu::Queue) -> Gpu {
         let attention = Attention::new(&device);
         Gpu { device, queue, attention, spare: spare::Spare::default() }
@@ -203,11 +204,13 @@ impl Gpu {
 
     /// wgpu reports calls on a lost device as invalid objects, if at all: says what it is.
     async fn explained<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        match call.await {
-            Err(Error::Device(why)) if transfer::is_lost(&self.device) => {
-                Err(Error::DeviceLost(why))
-            }
-            outcome => outcome,
+        call.await.map_err(|error| self.explain(error))
+    }
+
+    fn explain(&self, error: Error) -> Error {
+        match error {
+            Error::Device(why) if transfer::is_lost(&self.device) => Error::DeviceLost(why),
+            error => error,
         }
     }
 }

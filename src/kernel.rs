@@ -13,6 +13,7 @@ mod parts;
 mod slot;
 mod text;
 mod tile;
+mod workgroup;
 
 pub(crate) use cached::{CACHE_THREADS, CacheKernel, PAGE_GROUPS};
 pub(crate) use loops::check_loops;
@@ -21,11 +22,12 @@ pub(crate) use matrix::matrix_tiles;
 use parts::Parts;
 pub(crate) use slot::Slot;
 pub(crate) use text::{native_shader, shader};
+pub(crate) use tile::Blocks;
 pub use tile::Tile;
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use tile::flash_tiles;
 use tile::step;
-pub(crate) use tile::{Blocks, check_workgroup};
+pub(crate) use workgroup::check_workgroup;
 
 use crate::{Method, Operand, Problem};
 
@@ -140,7 +142,7 @@ impl Kernel {
                     parts.weights(variant.weights_in);
                 }
                 parts.lse();
-                (variant.row_threads, 8 * variant.row_threads)
+                (variant.row_threads, workgroup::rounded(8 * variant.row_threads))
             }
             Kernel::Values => {
                 parts.tensors(&[Slot::V]);

@@ -64,12 +64,12 @@ fn modules_are_what_plans_say() {
         assert_eq!(entry.stage, ShaderStage::Compute);
         assert_eq!(entry.workgroup_size, [dispatch.invocations, 1, 1], "{name}");
 
-        // Workgroup memory, of all globals: what is declared is allocated.
+        // Workgroup memory, of all globals: what is declared is allocated, each in steps of 16 bytes.
         let mut layouter = Layouter::default();
         layouter.update(module.to_ctx()).expect("sizes");
         let shared = module.global_variables.iter().map(|(_, global)| global);
         let shared = shared.filter(|global| global.space == AddressSpace::WorkGroup);
-        let bytes: u32 = shared.map(|global| layouter[global.ty].size).sum();
+        let bytes: u32 = shared.map(|global| layouter[global.ty].size.next_multiple_of(16)).sum();
         assert_eq!(bytes, dispatch.workgroup_bytes, "{name}: workgroup memory");
         let unused = module.global_variables.iter().filter(|(handle, global)| {
             global.space == AddressSpace::WorkGroup && info.get_entry_point(0)[*handle].is_empty()

@@ -11,10 +11,10 @@ use super::case::Case;
 use super::line::{Error, Outcome};
 
 /// Methods by hand beside the planner's own choice; one that it chose anyway is not run twice.
-pub fn methods(case: &Case) -> &'static [Option<Method>] {
+pub fn methods(case: &Case, matrices: bool) -> &'static [Option<Method>] {
     match (case.is_decode(), case.element) {
         // Kernels for 16-bit operands alone belong here.
-        (false, Element::F16) => &[None, Some(Method::Flash), Some(Method::Matrix)],
+        (false, Element::F16) if matrices => &[None, Some(Method::Flash), Some(Method::Matrix)],
         (false, _) => &[None, Some(Method::Flash)],
         (true, _) => &[None],
     }

@@ -71,6 +71,9 @@ pub enum Outcome {
     Failed(String),
 }
 
+/// What is asked for if no method is.
+pub const PLANNED: &str = "the planner's choice";
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
     pub case: Case,

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::line::{Line, Outcome, Peaks};
+use super::line::{Line, Outcome, PLANNED, Peaks};
 
 pub struct Report {
     /// Name and value.
@@ -16,17 +16,18 @@ pub struct Report {
 }
 
 pub const PREFILL: &str = "\
-| tokens | heads | type | keys | by | ms | best ms | GFLOP/s | of f32 peak | of matrix peak | x ours | error |
+| tokens | heads | type | sees | by | ms | best ms | GFLOP/s | of f32 peak | of matrix peak | x ours | error |
 | ---: | ---: | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |";
 pub const DECODE: &str = "\
 | keys | batch | heads | type | by | ms | best ms | GB/s | of bandwidth | x ours | error |
 | ---: | ---: | ---: | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |";
 
 const EXPLAINED: &str = "\
-ms: the median of the calls measured; rates and shares are of it. A multiply-add is two operations; \
+heads: of queries, and after a colon of keys. by: the kernel, queries x keys of its tile; default: what \
+the planner chooses. ms: the median of the calls measured; rates and shares are of it. A multiply-add is two operations; \
 attention has 4 heads queries keys dim of them, hidden keys not counted. GB/s: bytes of keys and \
-values; a cache that fits the card's own caches may exceed the bandwidth measured. x ours: of our \
-fastest line of the case. error: the largest of the rows checked in f64, before timing; f16 may have \
+values; a cache that fits the card's own caches may exceed the bandwidth measured. x ours: how many times as \
+long as our fastest line of the case. error: the largest of the rows checked in f64, before timing; f16 may have \
 twice what an unfused f16 computation has. PyTorch's answers are not checked; its short calls \
 include the gaps between launches.";
 
@@ -50,7 +51,8 @@ impl Report {
         // A peer's name or message must not end a cell.
         let safe =
             |text: &str| text.replace('|', "/").split_whitespace().collect::<Vec<_>>().join(" ");
-        cells.push(safe(&line.by));
+        let planned = line.asked == PLANNED && line.by != PLANNED;
+        cells.push(safe(&line.by) + if planned { " (default)" } else { "" });
         let (times, error) = match &line.outcome {
             Outcome::Timed(times, error) => {
                 let error = error.map_or("-".into(), |error| format!("{:.1e}", error.found));
@@ -174,6 +176,7 @@ impl Report {
                 "rows": case.rows, "keys": case.keys, "dim": case.dim,
                 "type": format!("{:?}", case.element).to_lowercase(), "causal": case.causal,
             },
+            "asked": line.asked,
             "by": line.by,
             "ours": line.ours,
             "result": result,

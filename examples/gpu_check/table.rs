@@ -8,7 +8,7 @@ use super::card::{Card, adapter, attempt};
 use super::case::Case;
 use super::clock::Clock;
 use super::file::Files;
-use super::line::{Line, Outcome};
+use super::line::{Line, Outcome, PLANNED};
 use super::pace::Pace;
 use super::peak;
 use super::report::{DECODE, PREFILL, Report};
@@ -47,7 +47,7 @@ impl Table<'_> {
     fn case(&mut self, case: &Case) -> Result<(), String> {
         let mut right = None;
         let mut known: Vec<Description> = Vec::new();
-        for &method in methods(case) {
+        for &method in methods(case, !self.card.matrices.is_empty()) {
             let asked = asked(method);
             let (by, outcome) = match self.pace.refuses(case, &asked, self.report) {
                 Some(why) => (asked.clone(), Outcome::LeftOut(why)),
@@ -121,5 +121,5 @@ impl Table<'_> {
 }
 
 fn asked(method: Option<Method>) -> String {
-    method.map_or("the planner's choice".into(), |method| format!("{method:?}"))
+    method.map_or(PLANNED.into(), |method| format!("{method:?}"))
 }

@@ -20,7 +20,8 @@ impl Counts {
     }
 }
 
-/// A block counts if it has at least so many multiply-adds, and half of its instructions are: the rest is addresses, softmax, and the loop for values that are not finite.
+/// A block counts if it has at least so many multiply-adds, and half of its instructions are: the rest
+/// is addresses, softmax, and the loop for values that are not finite.
 const DENSE: u32 = 32;
 const DENSE_SHARE: [u32; 2] = [1, 2];
 

@@ -12,7 +12,7 @@ pub struct Configuration {
     pub tile: String,
     pub invocations: u32,
     /// Waves that a SIMD must be able to hold at a time, so that some work while others wait: fewer
-    /// where tiles of few rows wait for memory anyway, or matrices take the registers.
+    /// where matrices take the registers.
     pub fewest_waves: u64,
 }
 

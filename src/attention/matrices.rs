@@ -12,6 +12,11 @@ pub(crate) const FEATURES: wgpu::Features = wgpu::Features::EXPERIMENTAL_COOPERA
     .union(wgpu::Features::SHADER_F16)
     .union(wgpu::Features::SUBGROUP);
 
+pub(super) const FEATURES_MISSING: &str = "matrix units, that is EXPERIMENTAL_COOPERATIVE_MATRIX, \
+    SHADER_F16 and SUBGROUP enabled on the device, as by Gpu::from_adapter";
+pub(super) const SIZES_MISSING: &str = "matrices of 8 or 16 rows, f16 to f32, among the sizes that \
+    Options::from_adapter finds";
+
 impl Matrices {
     /// Those of a list in rows and columns that there are kernels for.
     pub fn of_sizes(sizes: &[u32]) -> Matrices {

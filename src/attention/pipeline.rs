@@ -4,11 +4,17 @@ use crate::Attention;
 use crate::buffers::Bindable;
 use crate::kernel::{Module, Slot};
 
-#[derive(Debug)]
 pub(crate) struct Pipeline {
     pub module: Module,
     pub pipeline: wgpu::ComputePipeline,
     pub layout: wgpu::BindGroupLayout,
+}
+
+/// By name: the text is long.
+impl std::fmt::Debug for Pipeline {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Pipeline").field(&self.module.name).finish()
+    }
 }
 
 impl Pipeline {

@@ -21,9 +21,15 @@ pub(super) async fn find(instance: &wgpu::Instance) -> Result<wgpu::Adapter, Err
     match wanted_name() {
         Some(name) => {
             let adapters = instance.enumerate_adapters(wgpu::Backends::all()).await;
+            let mut names: Vec<_> = adapters.iter().map(|a| a.get_info().name).collect();
+            names.dedup();
             let has = |a: &wgpu::Adapter| a.get_info().name.to_lowercase().contains(&name);
             let found = adapters.into_iter().find(has);
-            found.ok_or_else(|| none(format!("WGPU_ADAPTER_NAME: no name contains {name:?}")))
+            let why = format!("WGPU_ADAPTER_NAME: no name contains {name:?}");
+            found.ok_or_else(|| match names.is_empty() {
+                true => none(why),
+                false => Error::NoAdapter(format!("{why}; there are: {}", names.join(", "))),
+            })
         }
         None => {
             let options = wgpu::RequestAdapterOptions {

@@ -15,14 +15,13 @@ const MOST_BYTES: u64 = 256 << 20;
 /// own.
 ///
 /// ```no_run
-/// use wgpu_attention::{Attention, Gpu, Options, PipelineFile};
+/// use wgpu_attention::{Gpu, PipelineFile};
 /// # fn main() -> Result<(), wgpu_attention::Error> {
 /// let gpu = Gpu::new()?;
 /// let (file, loaded) = PipelineFile::open(&gpu, "cache")?;
 /// println!("pipelines: {loaded}");
-/// let options = Options::default().pipeline_cache(file.cache().clone());
-/// let attention = Attention::with(gpu.device(), options);
-/// let gpu = gpu.with_attention(attention);
+/// let planner = gpu.planner().clone().with_pipeline_cache(file.cache().clone());
+/// let gpu = gpu.with_attention(planner);
 /// // ... and after the plans:
 /// file.save()?;
 /// # Ok(()) }
@@ -66,7 +65,8 @@ impl PipelineFile {
         Ok((PipelineFile { cache, path, header }, loaded))
     }
 
-    /// For [`Options::pipeline_cache`](crate::Options::pipeline_cache).
+    /// For [`Attention::with_pipeline_cache`](crate::Attention::with_pipeline_cache) or
+    /// [`Options::pipeline_cache`](crate::Options::pipeline_cache).
     pub fn cache(&self) -> &wgpu::PipelineCache {
         &self.cache
     }

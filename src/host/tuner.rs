@@ -8,11 +8,14 @@ mod race;
 mod report;
 mod settings;
 
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use super::Gpu;
 use super::sealed::{Loaded, header, read, seal, unseal, write};
 use crate::{Attention, Choice, Class, Error, Operand, Problem, Tuning};
+use file::Found;
 use race::Race;
 pub use report::{Candidate, Outcome, Progress, Tuned};
 pub use settings::TunerSettings;
@@ -39,7 +42,7 @@ pub use settings::TunerSettings;
 /// }
 /// tuner.save("attention.tuning")?;
 /// // From now on these calls use what was found, without compiling it again. In your own program:
-/// // Attention::with(&device, Options::default().tuning(tuner.tuning().clone()))
+/// // Attention::with(&device, Options::from_adapter(&adapter)).with_tuning(tuner.tuning().clone())
 /// let gpu = gpu.with_attention(tuner.attention());
 /// # Ok(()) }
 /// ```
@@ -49,6 +52,8 @@ pub struct Tuner {
     gpu: Gpu,
     settings: TunerSettings,
     tuning: Tuning,
+    /// Classes whose candidates have not all had their turn, and the budget that did not suffice.
+    unfinished: BTreeMap<Class, Duration>,
 }
 
 impl Tuner {
@@ -58,7 +63,7 @@ impl Tuner {
         let tuning = gpu.planner().tuning().clone();
         let planner = gpu.planner().clone().with_tuning(Tuning::default());
         let gpu = gpu.clone().with_attention(planner);
-        Tuner { gpu, settings: TunerSettings::default(), tuning }
+        Tuner { gpu, settings: TunerSettings::default(), tuning, unfinished: BTreeMap::new() }
     }
 
     /// The same with other settings.
@@ -77,14 +82,20 @@ impl Tuner {
         self.gpu.planner().clone().with_tuning(self.tuning.clone())
     }
 
-    /// The best choice for a problem; measures it first unless its class is known.
+    /// The best choice for a problem; measures it first unless its class is known, the choice is
+    /// possible here, and no larger budget is to be had than the one that found it.
     ///
     /// # Errors
     /// As [`Tuner::measure`].
     pub fn tune(&mut self, problem: &Problem, show: impl FnMut(Progress)) -> Result<Choice, Error> {
-        match self.tuning.get(&Class::of(problem)?) {
-            Some(choice) => Ok(choice),
-            None => self.measure(problem, show).map(|tuned| tuned.choice),
+        let class = Class::of(problem)?;
+        let budget = self.settings.budget;
+        let enough = self.unfinished.get(&class).is_none_or(|spent| *spent >= budget);
+        let planner = self.gpu.planner();
+        let possible = |choice: &Choice| planner.plan_with(problem, *choice).is_ok();
+        match self.tuning.get(&class).filter(possible) {
+            Some(choice) if enough => Ok(choice),
+            _ => self.measure(problem, show).map(|tuned| tuned.choice),
         }
     }
 
@@ -113,8 +124,14 @@ impl Tuner {
         let mut choices: Vec<Choice> = known.into_iter().filter(possible).collect();
         choices.push(Choice::default());
         choices.extend(planner.proposals(&problem));
-        let tuned = Race::new(&self.gpu, &problem, &self.settings, &mut show)?.run(&choices)?;
+        let race = Race::new(&self.gpu, &problem, &self.settings, &mut show);
+        let tuned =
+            race.and_then(|race| race.run(&choices)).map_err(|error| self.gpu.explain(error))?;
         self.tuning = std::mem::take(&mut self.tuning).with(tuned.class, tuned.choice);
+        match tuned.finished {
+            true => self.unfinished.remove(&tuned.class),
+            false => self.unfinished.insert(tuned.class, self.settings.budget),
+        };
         Ok(tuned)
     }
 
@@ -125,24 +142,33 @@ impl Tuner {
         let header = header("tuning", self.gpu.planner());
         let bytes = read(path.as_ref(), file::MOST_BYTES);
         match bytes.and_then(|bytes| file::parse(unseal(&header, &bytes)?)) {
-            Ok(loaded) => {
+            Ok(Found { tuning, mut unfinished }) => {
+                unfinished.retain(|class, _| self.tuning.get(class).is_none());
+                self.unfinished.append(&mut unfinished);
                 self.tuning = self
                     .tuning
                     .iter()
-                    .fold(loaded, |all, (&class, &choice)| all.with(class, choice));
+                    .fold(tuning, |all, (&class, &choice)| all.with(class, choice));
                 Loaded::Fresh
             }
             Err(why) => why,
         }
     }
 
-    /// Writes all that was found, for this adapter, driver and version of the crate. A file that is
-    /// there is replaced as a whole.
+    /// Writes all that was found, for this adapter, driver and version of the crate, and the budgets that
+    /// did not suffice. A file that is there is replaced as a whole, one of another adapter too: each
+    /// needs its own.
     ///
     /// # Errors
-    /// [`Error::File`]. What was there before is still there.
+    /// [`Error::File`], also for more than 1 MiB, some 19,000 classes. What was there before is still there.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let header = header("tuning", self.gpu.planner());
-        write(path.as_ref(), &seal(&header, file::text(&self.tuning).as_bytes()))
+        let (tuning, unfinished) = (self.tuning.clone(), self.unfinished.clone());
+        let bytes = seal(&header, Found { tuning, unfinished }.text().as_bytes());
+        if bytes.len() as u64 > file::MOST_BYTES {
+            let most = file::MOST_BYTES;
+            return Err(Error::File(format!("{} bytes, more than {most}", bytes.len())));
+        }
+        write(path.as_ref(), &bytes)
     }
 }

@@ -1,5 +1,6 @@
 //! Tiles of `flash_matrix`.
 
+use super::workgroup::rounded;
 use super::{Blocks, Tile, check_workgroup};
 use crate::{Element, Error, Operand, Problem};
 
@@ -111,7 +112,7 @@ impl Blocks {
         Ok(blocks)
     }
 
-    /// Q or K and V, S with four numbers a row, P, and five words.
+    /// Q or K and V, S with four numbers a row, P, and three variables of one to three words.
     pub fn matrix_bytes(&self) -> u32 {
         let Tile { queries, keys } = self.tile();
         let [head_dims, value_dims] = self.matrix.map_or([0; 2], |matrix| matrix.dims);
@@ -119,7 +120,7 @@ impl Blocks {
         let tile = (queries * row).max(keys * row + value_dims * (keys + 8));
         let scores = queries * (keys + 4);
         let weights = queries * keys;
-        2 * tile + 4 * scores + 2 * weights + 20
+        rounded(2 * tile) + rounded(4 * scores) + rounded(2 * weights) + 3 * rounded(4)
     }
 }
 

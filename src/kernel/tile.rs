@@ -1,6 +1,7 @@
 //! The tile table, the memory a tile takes, and the loop iterations it costs.
 
 use super::matrix::Matrix;
+use super::workgroup::{check_workgroup, rounded};
 use crate::{Element, Error, Operand, Problem};
 
 /// Query and key tokens that one workgroup of the fused kernel handles at a time.
@@ -137,13 +138,14 @@ impl Blocks {
     /// P, the maxima of four keys each, the tile of K or V, and what tells about the tile.
     pub fn flash_bytes(&self) -> u32 {
         let quad_bytes = if self.half_tile { 8 } else { 16 };
-        let flags = if self.tested { 12 } else { 4 };
-        self.p_bytes() + self.p_bytes() / 4 + quad_bytes * self.tile_quads() + flags
+        let flags = if self.tested { 3 } else { 1 };
+        let tile = rounded(quad_bytes * self.tile_quads());
+        self.p_bytes() + self.p_bytes() / 4 + tile + flags * rounded(4)
     }
 
     /// Eight quads, a maximum and a sum of each thread.
     pub fn decode_bytes(&self) -> u32 {
-        self.threads_k * (8 * 16 + 2 * 4)
+        self.threads_k * 8 * 16 + 2 * rounded(4 * self.threads_k)
     }
 
     pub fn scores_bytes(&self) -> u32 {
@@ -277,24 +279,5 @@ const fn odd(quads: u32) -> u32 {
     quads | 1
 }
 
-pub(crate) fn check_workgroup(
-    threads: u32,
-    bytes: u32,
-    limits: &wgpu::Limits,
-) -> Result<(), Error> {
-    let checks = [
-        (
-            "max_compute_invocations_per_workgroup",
-            threads,
-            limits.max_compute_invocations_per_workgroup,
-        ),
-        ("max_compute_workgroup_size_x", threads, limits.max_compute_workgroup_size_x),
-        ("max_compute_workgroup_storage_size", bytes, limits.max_compute_workgroup_storage_size),
-    ];
-    for (what, need, got) in checks {
-        if need > got {
-            return Err(Error::Limit { what, need: need.into(), got: got.into() });
-        }
-    }
-    Ok(())
-}
+#[cfg(test)]
+mod tests;

@@ -145,7 +145,9 @@ fn is_there(what: &str, traits: Traits, named: &Named) -> bool {
     let shape = named.problem.shape();
     match what {
         "subgroups of one size, with the feature SUBGROUP" => has_lanes(traits),
-        "cooperative matrices of 8 or 16 rows, f16 to f32, by Options::from_adapter and the features" => {
+        "matrix units, that is EXPERIMENTAL_COOPERATIVE_MATRIX, SHADER_F16 and SUBGROUP enabled on the \
+         device, as by Gpu::from_adapter"
+        | "matrices of 8 or 16 rows, f16 to f32, among the sizes that Options::from_adapter finds" => {
             has_matrices(traits)
         }
         "subgroups of 8 to 64 lanes for matrices of 8 rows, of 16 to 64 for 16" => {

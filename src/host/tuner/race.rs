@@ -8,6 +8,7 @@ use super::operands::{Operands, make};
 use super::report::{Candidate, Outcome, Progress, Tuned};
 use super::settings::TunerSettings;
 use crate::host::Gpu;
+use crate::host::transfer::is_lost;
 use crate::{Bound, Choice, Class, Description, Error, Operand, Problem};
 
 /// Rounds in which all take part, and of those how many go on to the final beside the incumbent.
@@ -132,6 +133,9 @@ impl<'a> Race<'a> {
                 // Without an incumbent, or a device, there is nothing to compare.
                 Err(Outcome::Refused(error)) if at == 0 => return Err(error),
                 Err(Outcome::Refused(error @ Error::DeviceLost(_))) => return Err(error),
+                Err(Outcome::Refused(Error::Device(why))) if is_lost(self.gpu.device()) => {
+                    return Err(Error::DeviceLost(why));
+                }
                 racer => self.entrants.push(Entrant { choice, racer }),
             }
         }

@@ -45,7 +45,7 @@ fn limits_too_low() {
             wgpu::Limits { max_compute_workgroup_storage_size: 2 << 10, ..usual.clone() },
             vec![
                 (square(9, 8), staged, limit(memory, 8192, 2048)),
-                (square(9, 8), tile(4, 128), limit(memory, 4612, 2048)),
+                (square(9, 8), tile(4, 128), limit(memory, 4624, 2048)),
             ],
             vec![(square(40, 8), auto), (square(40, 8), tile(16, 16))],
         ),

@@ -279,7 +279,7 @@ fn tiles() {
         (1024, 1024, limit(threads, 65_536, 256)),
         (64, 68, limit(threads, 272, 256)),
         // P and a tile of a quad a key, and the maxima of four keys each.
-        (4, 1024, limit(memory, 16 * (1024 + 1024 + 256) + 4, 16 << 10)),
+        (4, 1024, limit(memory, 16 * (1024 + 1024 + 256 + 1), 16 << 10)),
     ] {
         let error = gpu.planner().plan_with(&problem, tile(queries, keys));
         assert_same("large tile", &error.expect_err("too large"), &want);
@@ -294,6 +294,9 @@ fn tiles() {
         let error = gpu.planner().plan_with(&problem, Choice::method(Method::Flash));
         assert_same("stored", &error.expect_err("no scores"), &Error::Unexpected { operand });
         gpu.planner().plan(&problem).expect("staged");
+        let tiled = Choice::default().with_tile(Tile { queries: 8, keys: 8 });
+        let error = gpu.planner().plan_with(&problem, tiled).expect_err("no tiles");
+        assert_same("tiles", &error, &size("tile", "none, with this method", 8));
     }
     good(&gpu);
     Program::shared().check();

@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use wgpu_attention::{
-    Choice, Class, Error, Gpu, Loaded, Method, Problem, Shape, Tile, Tuner, Tuning,
+    Choice, Class, Error, Gpu, Loaded, Method, Problem, Shape, Tile, Tuner, TunerSettings, Tuning,
 };
 
 use crate::support::{default_limits_gpu, gpu};
@@ -51,6 +52,34 @@ fn load(file: &PathBuf) -> (Loaded, Tuning) {
     (loaded, fresh.tuning().clone())
 }
 
+/// What ran out of time is measured again where there is more of it, and only there.
+#[test]
+fn the_unfinished_goes_on() {
+    let folder = Folder::new("unfinished");
+    let problem = Problem::new(Shape::self_attention(1, 2, 40, 16));
+    let with = |budget| {
+        Tuner::new(gpu())
+            .with_settings(TunerSettings::default().budget(Duration::from_millis(budget)))
+    };
+    let mut hasty = with(1);
+    let tuned = hasty.measure(&problem, |_| {}).expect("measured");
+    assert!(!tuned.finished);
+    assert_eq!(hasty.tune(&problem, |_| panic!("again")).expect("known"), tuned.choice);
+    hasty.save(folder.file()).expect("written");
+    for (budget, again) in [(1, false), (60_000, true), (1, false)] {
+        let mut next = with(budget);
+        assert_eq!(next.load(folder.file()), Loaded::Fresh);
+        let mut measured = false;
+        next.tune(&problem, |_| measured = true).expect("a choice");
+        assert_eq!(measured, again, "{budget} ms");
+        next.save(folder.file()).expect("written");
+    }
+    // By now it is finished.
+    let mut patient = with(600_000);
+    assert_eq!(patient.load(folder.file()), Loaded::Fresh);
+    patient.tune(&problem, |_| panic!("measured again")).expect("known");
+}
+
 #[test]
 fn survives_a_restart() {
     let folder = Folder::new("restart");
@@ -78,6 +107,14 @@ fn survives_a_restart() {
     let mut restarted = Tuner::new(gpu());
     assert_eq!(restarted.load(folder.file()), Loaded::Fresh);
     assert_eq!(restarted.tune(&problem, |_| panic!("measured again")).expect("known"), choice);
+    // Not so what the device does not allow.
+    let without = gpu().planner().clone().without(Method::Flash);
+    let tuning =
+        Tuning::default().with(Class::of(&problem).expect("valid"), Choice::method(Method::Flash));
+    let mut excluded = Tuner::new(&gpu().clone().with_attention(without.with_tuning(tuning)));
+    let mut measured = false;
+    let choice = excluded.tune(&problem, |_| measured = true).expect("measured");
+    assert!(measured && choice.method != Some(Method::Flash), "{choice}");
 }
 
 /// Cut anywhere, and with any byte changed: ignored, and said so.

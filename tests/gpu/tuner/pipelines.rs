@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use wgpu_attention::{Attention, Error, Gpu, Loaded, Options, PipelineFile, Problem, Shape};
+use wgpu_attention::{
+    Attention, Choice, Error, Gpu, Loaded, Method, Options, PipelineFile, Problem, Shape,
+};
 
 use crate::support::{Data, default_limits_gpu, gpu, max_error};
 
@@ -39,6 +41,13 @@ fn kept_in_a_file() {
     let (file, loaded) = PipelineFile::open(gpu(), &folder).expect("a cache");
     assert_eq!(loaded, Loaded::Fresh);
     run(&file);
+    // What a planner was told before stays.
+    let planner = gpu().planner().clone().without(Method::Flash);
+    let planner = planner.with_pipeline_cache(file.cache().clone());
+    let plan =
+        |method| planner.plan_with(&problem, Choice::method(method)).map(|plan| plan.method());
+    assert_eq!(plan(Method::Flash), Err(Error::Excluded { method: Method::Flash }));
+    assert_eq!(plan(Method::Staged), Ok(Method::Staged));
     // A damaged one never reaches the driver.
     for at in (0..good.len()).step_by(good.len() / 50 + 1) {
         let mut bytes = good.clone();

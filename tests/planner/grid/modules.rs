@@ -76,6 +76,6 @@ fn read(text: &str) -> Result<Module, String> {
         matrices,
         lanes: counted.filter(|&lanes| lanes > 0 && has("subgroup")),
         invocations: module.entry_points[0].workgroup_size.iter().product(),
-        workgroup_bytes: shared.map(|global| layouter[global.ty].size).sum(),
+        workgroup_bytes: shared.map(|global| layouter[global.ty].size.next_multiple_of(16)).sum(),
     })
 }
