@@ -16,7 +16,7 @@ use crate::{Attention, Error, Operand};
 ///
 /// What the host changes here (lengths, pages) takes effect with the next submit: submit what was
 /// recorded before a change first, except that appends of the same counts may follow one another in
-/// one submit.
+/// one submit. Queues must be the device's own: wgpu panics over another's.
 #[derive(Debug)]
 pub struct KvCache {
     shape: CacheShape,
