@@ -141,7 +141,7 @@ pub enum Error {
     Device(String),
 }
 
-/// The limits that are not in bytes, besides what a device has or has not: of that 1 is needed and 0 there.
+/// The limits that are not in bytes, besides what a device has or has not: of that 1 is needed, 0 there.
 const COUNTED: [&str; 13] = [
     "max_compute_workgroup_size_x",
     "max_compute_invocations_per_workgroup",

@@ -100,10 +100,6 @@ impl Plan {
         if let Some(cache) = problem.cache() {
             cache.check_memory(attention)?;
         }
-        if let (Some(tile), Method::Staged | Method::Decode) = (choice.tile, method) {
-            let got = tile.queries.into();
-            return Err(Error::Size { what: "tile", need: "none, with this method", got });
-        }
         let blocks = match method {
             Method::Flash => Blocks::flash(problem, choice.tile, attention.has_f16(), limits)?,
             Method::Staged => Blocks::staged(problem, limits)?,

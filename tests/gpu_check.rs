@@ -12,7 +12,7 @@ mod report;
 mod shaders;
 
 use case::{Case, by_importance};
-use line::{Error, Line, Outcome, Peaks, Times, fit};
+use line::{Error, Line, Outcome, PLANNED, Peaks, Times, fit};
 use pace::{Pace, expected};
 use report::Report;
 use wgpu::naga;
@@ -159,6 +159,16 @@ fn wrong_answers_show() {
 }
 
 #[test]
+fn the_default_is_marked() {
+    let by_hand = timed(prefill(512), "Flash, 64 x 64", 1e-3);
+    let planned = Line { asked: PLANNED.into(), ..by_hand.clone() };
+    let left_out = Line { by: PLANNED.into(), ..planned.clone() };
+    let report = report(vec![]);
+    let marked = |line| report.row(line).contains("(default)");
+    assert!(marked(&planned) && !marked(&by_hand) && !marked(&left_out));
+}
+
+#[test]
 fn json_says_the_same() {
     let case = prefill(512);
     let report = report(vec![timed(case, "Flash", 0.25)]);
@@ -167,7 +177,7 @@ fn json_says_the_same() {
     assert_eq!(json["facts"]["adapter"], "a card");
     assert_eq!(json["peaks"]["f16_operations_per_s"], serde_json::Value::Null);
     let line = &json["lines"][0];
-    assert_eq!(line["result"], "timed");
+    assert_eq!((&line["asked"], &line["result"]), (&"Flash".into(), &"timed".into()));
     assert_eq!(line["case"]["type"], "f32");
     assert_eq!(line["operations_per_s"], case.operations() / 0.25);
     assert_eq!(line["calls"], 7);

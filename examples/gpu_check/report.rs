@@ -23,13 +23,13 @@ pub const DECODE: &str = "\
 | ---: | ---: | ---: | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |";
 
 const EXPLAINED: &str = "\
-heads: of queries, and after a colon of keys. by: the kernel, queries x keys of its tile; default: what \
-the planner chooses. ms: the median of the calls measured; rates and shares are of it. A multiply-add is two operations; \
-attention has 4 heads queries keys dim of them, hidden keys not counted. GB/s: bytes of keys and \
-values; a cache that fits the card's own caches may exceed the bandwidth measured. x ours: how many times as \
-long as our fastest line of the case. error: the largest of the rows checked in f64, before timing; f16 may have \
-twice what an unfused f16 computation has. PyTorch's answers are not checked; its short calls \
-include the gaps between launches.";
+heads: of queries, and after a colon of keys. by: the kernel, queries x keys of its tile; default: \
+what the planner chooses. ms: the median of the calls measured; rates and shares are of it. A \
+multiply-add is two operations; attention has 4 heads queries keys dim of them, hidden keys not \
+counted. GB/s: bytes of keys and values; a cache that fits the card's own caches may exceed the \
+bandwidth measured. x ours: how many times as long as our fastest line of the case. error: the \
+largest of the rows checked in f64, before timing; f16 may have twice what an unfused f16 computation \
+has. PyTorch's answers are not checked; its short calls include the gaps between launches.";
 
 impl Report {
     /// A line of a table.

@@ -27,5 +27,12 @@ pub(super) fn allowed(
         _ => &[Method::Flash, Method::Broadcast, Method::Decode, Method::Staged],
     };
     let mut all = [wanted].into_iter().chain(left.iter().copied().filter(|&other| fits(other)));
-    all.find(|&method| attention.allows(method)).ok_or(Error::Excluded { method: wanted })
+    let found = all.find(|&method| attention.allows(method));
+    match (found.ok_or(Error::Excluded { method: wanted })?, choice.tile) {
+        (Method::Staged | Method::Decode, Some(tile)) => {
+            let got = tile.queries.into();
+            Err(Error::Size { what: "tile", need: "none, with this method", got })
+        }
+        (method, _) => Ok(method),
+    }
 }

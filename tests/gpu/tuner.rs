@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use wgpu_attention::{
-    Choice, Class, Error, Operand, Outcome, Problem, Shape, Tile, Tuned, Tuner, TunerSettings,
+    Choice, Class, Error, Gpu, Operand, Outcome, Problem, Shape, Tile, Tuned, Tuner, TunerSettings,
     Tuning,
 };
 
@@ -179,4 +179,24 @@ fn what_cannot_be_measured() {
     assert!(tuner.measure(&far, |_| {}).is_err());
     assert!(tuner.tuning().is_empty());
     assert!(tuner.measure(&Problem::new(Shape::self_attention(1, 1, 4, 4)), |_| {}).is_ok());
+}
+
+/// Before the first candidate and between two of them.
+#[test]
+fn a_lost_device() {
+    let problem = Problem::new(Shape::self_attention(1, 2, 40, 16));
+    for after in [0, 2] {
+        let (device, queue) = crate::support::device(wgpu::Limits::default());
+        let mut tuner = Tuner::new(&Gpu::from_device(device.clone(), queue));
+        if after == 0 {
+            device.destroy();
+        }
+        let error = tuner.measure(&problem, |at| {
+            if at.candidate == after {
+                device.destroy();
+            }
+        });
+        assert!(matches!(error, Err(Error::DeviceLost(_))), "after {after}: {error:?}");
+        assert!(tuner.tuning().is_empty());
+    }
 }

@@ -8,7 +8,6 @@ use super::operands::{Operands, make};
 use super::report::{Candidate, Outcome, Progress, Tuned};
 use super::settings::TunerSettings;
 use crate::host::Gpu;
-use crate::host::transfer::is_lost;
 use crate::{Bound, Choice, Class, Description, Error, Operand, Problem};
 
 /// Rounds in which all take part, and of those how many go on to the final beside the incumbent.
@@ -129,15 +128,16 @@ impl<'a> Race<'a> {
             } else {
                 self.racer(choice)
             };
-            match racer {
-                // Without an incumbent, or a device, there is nothing to compare.
-                Err(Outcome::Refused(error)) if at == 0 => return Err(error),
-                Err(Outcome::Refused(error @ Error::DeviceLost(_))) => return Err(error),
-                Err(Outcome::Refused(Error::Device(why))) if is_lost(self.gpu.device()) => {
-                    return Err(Error::DeviceLost(why));
-                }
-                racer => self.entrants.push(Entrant { choice, racer }),
-            }
+            let racer = match racer {
+                Err(Outcome::Refused(error)) => match self.gpu.explain(error) {
+                    // Without an incumbent, or a device, there is nothing to compare.
+                    error if at == 0 => return Err(error),
+                    error @ Error::DeviceLost(_) => return Err(error),
+                    error => Err(Outcome::Refused(error)),
+                },
+                racer => racer,
+            };
+            self.entrants.push(Entrant { choice, racer });
         }
         Ok(())
     }

@@ -205,3 +205,21 @@ fn what_cannot_be_written_is_an_error() {
     assert_eq!(fs::read_dir(&folder.0).expect("a folder").count(), 0);
     tuner.save(folder.file()).expect("written");
 }
+
+/// What could not be read again is not written.
+#[test]
+fn no_more_than_is_read() {
+    let folder = Folder::new("large");
+    let class = |at: u32| {
+        let shape = Shape::self_attention(1, 1, 8, 1 + at % 1000).value_dim(1 + at / 1000);
+        Class::of(&Problem::new(shape)).expect("valid")
+    };
+    let many = |count| {
+        (0..count).fold(Tuning::default(), |all, at| all.with(class(at), Choice::default()))
+    };
+    tuner(gpu(), many(10_000)).save(folder.file()).expect("written");
+    assert_eq!(load(&folder.file()).1.len(), 10_000);
+    let error = tuner(gpu(), many(30_000)).save(folder.file()).expect_err("too much");
+    assert!(matches!(error, Error::File(_)), "{error}");
+    assert_eq!(load(&folder.file()).1.len(), 10_000, "what was there");
+}
