@@ -236,11 +236,12 @@ impl Attention {
     /// [`Error::Limit`] if they cannot.
     #[inline(always)]
     pub(crate) fn matrix(&self) -> Result<[u32; 2], Error> {
-        // Not in browsers.
-        let matrix = if cfg!(target_family = "wasm") { None } else { self.shared.matrix };
+        if cfg!(target_family = "wasm") {
+            return Err(Error::Limit { what: "matrix units", need: 1, got: 0 });
+        }
         let enabled = self.shared.device.features().contains(MATRIX_FEATURES);
         let what = if enabled { matrices::SIZES_MISSING } else { matrices::FEATURES_MISSING };
-        matrix.ok_or(Error::Limit { what, need: 1, got: 0 })
+        self.shared.matrix.ok_or(Error::Limit { what, need: 1, got: 0 })
     }
 
     /// How much longer than Mesa 22's the adapter's compiler takes over a large body.

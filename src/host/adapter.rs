@@ -60,7 +60,11 @@ pub(super) async fn open(
     device.map_err(|error| none(error.to_string()))
 }
 
-/// From `WGPU_ADAPTER_NAME`, in lower case.
+/// From `WGPU_ADAPTER_NAME`, in lower case. Browsers have no environment.
+#[inline(always)]
 fn wanted_name() -> Option<String> {
+    if cfg!(target_family = "wasm") {
+        return None;
+    }
     std::env::var("WGPU_ADAPTER_NAME").ok().map(|name| name.to_lowercase())
 }
