@@ -3,18 +3,13 @@
 //!
 //! `recorded` is an encoder with one pass, finished and dropped; `done` is submitted and waited for.
 
-#[path = "overhead/by_hand.rs"]
-mod by_hand;
-#[path = "../examples/compare/resident.rs"]
-mod resident;
-
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use by_hand::ByHand;
 use criterion::{Criterion, criterion_group, criterion_main};
-use resident::{Operands, Resident};
 use wgpu_attention::{Buffers, Choice, Gpu, Method, Operand, Problem, Shape};
+use wgpu_attention_support::by_hand::ByHand;
+use wgpu_attention_support::resident::{Operands, Resident};
 
 fn overhead(criterion: &mut Criterion) {
     let gpu = Gpu::new().unwrap_or_else(|error| panic!("{error}"));

@@ -9,8 +9,6 @@
 
 #[path = "ceiling/multiply_adds.rs"]
 mod multiply_adds;
-#[path = "../examples/compare/resident.rs"]
-mod resident;
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -19,10 +17,10 @@ use criterion::{
     BenchmarkId, Criterion, SamplingMode, Throughput, criterion_group, criterion_main,
 };
 use multiply_adds::Ceiling;
-use resident::{Operands, Resident};
 use wgpu_attention::{
     Align, Band, Choice, Element, Gpu, Group, Method, Operand, Problem, Shape, cpu,
 };
+use wgpu_attention_support::resident::{Operands, Resident};
 
 const HEADS: u32 = 8;
 const TOKENS: [u32; 6] = [128, 256, 512, 1024, 2048, 4096];

@@ -5,21 +5,16 @@
 //! First a layer of d_model 512 = 8 heads of 64 with random weights, recorded into one encoder and
 //! compared with its CPU mirror. Then the twelve heads of a layer of a real model.
 
-#[path = "../tests/data/sentence.rs"]
-mod sentence;
-#[path = "../tests/data/tensor.rs"]
-mod tensor;
-
 use std::process::ExitCode;
 
 use clap::Parser;
 use rand::{SeedableRng, rngs::StdRng};
 use rand_distr::{Distribution, Normal};
-use sentence::{CLAIMS, Layer, Sentence, WORD};
 use wgpu_attention::{
     Buffers, Error, Gpu, LayerInputs, LayerOutput, MultiHead, MultiHeadPlan, Operand, Problem,
     Shape, cpu,
 };
+use wgpu_attention_support::sentence::{CLAIMS, Layer, Sentence, WORD};
 
 /// Shows a multi-head layer of 512 = 8 x 64, and what each head of a real model looks at.
 ///

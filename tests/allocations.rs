@@ -1,14 +1,11 @@
 //! Recording a bound plan allocates nothing beside what wgpu allocates for the same dispatches
 //! recorded by hand. No GPU is needed.
 
-#[path = "../benches/overhead/by_hand.rs"]
-mod by_hand;
-
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use by_hand::ByHand;
 use wgpu_attention::{Attention, Buffers, Choice, Method, Operand, Problem, Shape, wgpu};
+use wgpu_attention_support::by_hand::ByHand;
 
 struct Counting;
 

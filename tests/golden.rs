@@ -1,21 +1,12 @@
 //! The CPU reference and its f32 twin against results from elsewhere. Needs no GPU.
 
-#[path = "data/cases.rs"]
-mod cases;
-#[path = "data/expected.rs"]
-mod expected;
-#[path = "data/sentence.rs"]
-mod sentence;
-#[path = "data/tensor.rs"]
-mod tensor;
-
-use cases::Case;
-use sentence::{CLAIMS, Layer, Sentence, WORD};
 use wgpu_attention::{Tile, cpu};
+use wgpu_attention_support::golden::{self, Case};
+use wgpu_attention_support::sentence::{CLAIMS, Layer, Sentence, WORD};
 
 #[test]
 fn cases_on_the_cpu() {
-    let cases = cases::load();
+    let cases = golden::load();
     let mut wrong = Vec::new();
     for case in &cases {
         let output = cpu::attention(&case.problem, case.inputs()).expect(&case.name);

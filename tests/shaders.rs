@@ -1,45 +1,15 @@
 //! Every module that the planner composes, read back with naga: it is valid, and it is what
 //! `Plan::describe` says. wgpu's noop back end plans them, so no GPU is needed.
 
-#[path = "shaders/lanes.rs"]
-mod lanes;
-#[path = "shaders/matrices.rs"]
-mod matrices;
-#[path = "shaders/modules.rs"]
-mod modules;
-#[path = "shaders/problems.rs"]
-mod problems;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use wgpu::naga::{
     self, AddressSpace, GlobalVariable, Handle, Module, ShaderStage,
-    front::wgsl,
     proc::Layouter,
-    valid::{Capabilities, GlobalUse, ModuleInfo, ValidationFlags, Validator},
+    valid::{GlobalUse, ModuleInfo},
 };
-use wgpu_attention::Dispatch;
-
-use modules::modules;
-
-/// What some modules need: f16 packed in words, the type itself, subgroups, and matrices.
-const CAPABILITIES: Capabilities = Capabilities::SHADER_FLOAT16_IN_FLOAT32
-    .union(Capabilities::SHADER_FLOAT16)
-    .union(Capabilities::SUBGROUP)
-    .union(Capabilities::COOPERATIVE_MATRIX);
-
-/// In modules that only native back ends with matrix units are given.
-const MATRICES: &str = "enable wgpu_cooperative_matrix;";
-
-fn read(dispatch: &Dispatch) -> (Module, ModuleInfo) {
-    let text = &dispatch.wgsl;
-    let module = wgsl::parse_str(text);
-    let module = module.unwrap_or_else(|error| panic!("{}", error.emit_to_string(text)));
-    let info = Validator::new(ValidationFlags::all(), CAPABILITIES).validate(&module);
-    let info = info.unwrap_or_else(|error| panic!("{}", error.emit_to_string(text)));
-    (module, info)
-}
+use wgpu_attention_support::modules::{MATRICES, modules, read};
 
 /// Globals that the one entry point reads, writes or asks about.
 fn used<'a>(
@@ -107,6 +77,7 @@ const SUBGROUPS: &str = "enable subgroups;\ndiagnostic(off, subgroup_uniformity)
 
 /// One file each, for judges that are no Rust libraries: web/test hands them to the browsers'.
 #[test]
+#[ignore = "writes files, which web/test asks for"]
 fn modules_are_written_down() -> std::io::Result<()> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wgsl");
     if folder.exists() {
@@ -121,51 +92,6 @@ fn modules_are_written_down() -> std::io::Result<()> {
         std::fs::write(file, enable.to_string() + &text)?;
     }
     Ok(())
-}
-
-/// The writers of Vulkan, Metal, DirectX 12 and OpenGL ES, of which all are built here.
-#[cfg(any(windows, target_os = "linux"))]
-#[test]
-fn every_back_end_takes_every_module() {
-    use naga::back::{glsl, hlsl, msl, spv};
-    let modules = modules();
-    for dispatch in modules.values() {
-        let (module, info) = read(dispatch);
-        let stage = ShaderStage::Compute;
-        let name = dispatch.kernel.to_string();
-        let words = spv::write_vec(&module, &info, &spv::Options::default(), None);
-        assert!(words.unwrap_or_else(|error| panic!("{name}, SPIR-V: {error}")).len() > 5);
-
-        // Metal has matrices of 8 rows, and DirectX none.
-        if !dispatch.wgsl.contains("coop_mat16x16") {
-            let options = msl::Options { lang_version: (2, 3), ..Default::default() };
-            let pipeline = msl::PipelineOptions::default();
-            let written = msl::write_string(&module, &info, &options, &pipeline);
-            let text = written.unwrap_or_else(|error| panic!("{name}, MSL: {error}")).0;
-            assert!(text.contains("kernel void"), "{name}, MSL");
-        }
-        if dispatch.wgsl.contains(MATRICES) {
-            continue;
-        }
-
-        let (mut text, options) = (String::new(), hlsl::Options::default());
-        let pipeline = hlsl::PipelineOptions { entry_point: Some((stage, name.clone())) };
-        let written = hlsl::Writer::new(&mut text, &options, &pipeline).write(&module, &info, None);
-        written.unwrap_or_else(|error| panic!("{name}, HLSL: {error}"));
-
-        // GLSL has no f16, and no such device has either.
-        if dispatch.wgsl.starts_with("enable f16;") {
-            continue;
-        }
-        let (mut text, options) = (String::new(), glsl::Options::default());
-        let pipeline =
-            glsl::PipelineOptions { shader_stage: stage, entry_point: name, multiview: None };
-        let policies = naga::proc::BoundsCheckPolicies::default();
-        glsl::Writer::new(&mut text, &module, &info, &options, &pipeline, policies)
-            .and_then(|mut writer| writer.write())
-            .unwrap_or_else(|error| panic!("{}, GLSL: {error}", dispatch.kernel));
-    }
-    println!("{} modules as SPIR-V, MSL, HLSL, GLSL", modules.len());
 }
 
 /// (file name without extension, text) of everything in shaders/.

@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use super::attend::{Made, Part};
 use super::case::{Case, Order};
-use super::expected::{Expected, Far, far};
 use super::file::File;
 use super::tensor::Tensor;
+use wgpu_attention_support::expected::{Expected, Far, far};
 
 /// What sums in f32 may be off by, for ordinary numbers, where the file says nothing.
 const USUAL: f64 = 1e-5;

@@ -7,8 +7,6 @@ mod attend;
 mod backend;
 mod case;
 mod check;
-#[path = "../../tests/data/expected.rs"]
-mod expected;
 mod file;
 mod params;
 mod table;

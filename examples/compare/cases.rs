@@ -2,8 +2,8 @@
 
 use wgpu_attention::{Align, Error, Problem, Shape};
 
-use super::resident::Operands;
-use super::sentence::{Layer, Sentence};
+use wgpu_attention_support::resident::Operands;
+use wgpu_attention_support::sentence::{Layer, Sentence};
 
 /// One problem with its numbers.
 pub struct Case {

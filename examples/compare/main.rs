@@ -5,11 +5,6 @@
 
 mod cases;
 mod measure;
-mod resident;
-#[path = "../../tests/data/sentence.rs"]
-mod sentence;
-#[path = "../../tests/data/tensor.rs"]
-mod tensor;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -18,8 +13,8 @@ use cases::Case;
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use measure::{Line, METHODS};
-use sentence::{CLAIMS, Layer, Sentence, WORD};
 use wgpu_attention::{Error, Gpu, Problem, Shape};
+use wgpu_attention_support::sentence::{CLAIMS, Layer, Sentence, WORD};
 
 /// Compares attention on the GPU, staged and fused, with the CPU reference in f64.
 ///

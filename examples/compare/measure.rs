@@ -7,7 +7,7 @@ use indicatif::ProgressBar;
 use wgpu_attention::{Choice, Error, Gpu, Method, cpu};
 
 use super::cases::Case;
-use super::resident::Resident;
+use wgpu_attention_support::resident::Resident;
 
 pub const METHODS: [Method; 2] = [Method::Staged, Method::Flash];
 

@@ -7,9 +7,6 @@
 mod args;
 mod device;
 mod layer;
-#[path = "../scaling/pen.rs"]
-#[allow(dead_code, reason = "shared with `scaling`, which draws other things")]
-mod pen;
 mod plot;
 mod report;
 mod run;

@@ -8,9 +8,9 @@ use plotters::prelude::{BLACK, DrawingBackend, RGBColor};
 use wgpu_attention::Element;
 
 use crate::args::name;
-use crate::pen::{self, Letters, Pen, Point, Side};
 use crate::report::median;
 use crate::run::Run;
+use pen::{self, Letters, Pen, Point, Side};
 
 const SIZE: [f64; 2] = [760.0, 420.0];
 /// Left and right, upper and lower edge.

@@ -4,17 +4,9 @@
 //! `cargo run --release --example embed -- --tokens sentence --layer 5 --head 11 --out heat.png`
 
 mod colour;
-#[path = "../scaling/pen.rs"]
-#[allow(dead_code, reason = "shared with `scaling`, which draws other things")]
-mod pen;
 mod picture;
 mod program;
-#[path = "../../tests/data/sentence.rs"]
-#[allow(dead_code, reason = "shared with tests, which also read what is expected")]
-mod sentence;
 mod source;
-#[path = "../../tests/data/tensor.rs"]
-mod tensor;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

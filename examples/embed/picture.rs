@@ -5,9 +5,9 @@ use std::path::Path;
 use plotters::prelude::{BLACK, DrawingBackend, RGBColor};
 
 use super::colour;
-use super::pen::{self, Letters, Pen, Point, SHARP, Side};
 use super::program::{Digits, Heat};
 use super::source::Source;
+use pen::{self, Letters, Pen, Point, SHARP, Side};
 
 const GREY: RGBColor = RGBColor(100, 100, 100);
 const TITLE: Letters = Letters { size: 22.0, colour: BLACK };

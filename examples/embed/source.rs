@@ -3,7 +3,7 @@
 
 use wgpu_attention::{Error, Inputs, Layout, Operand, Problem, Shape, cpu};
 
-use super::sentence::{Sentence, WORD};
+use wgpu_attention_support::sentence::{Sentence, WORD};
 
 /// The lesson's six tokens, d_model 6: embeddings and a projection that give exactly the lesson's
 /// two-dimensional queries, keys and values.

@@ -4,8 +4,8 @@ use std::fmt;
 
 use wgpu_attention::{Error, Inputs, Problem};
 
-use super::figures::decimals;
-use super::tokens::{Attend, Tokens};
+use wgpu_attention_support::lesson::figures::decimals;
+use wgpu_attention_support::lesson::tokens::{Attend, Tokens};
 
 const AXES: [&str; 4] = ["water", "money", "place", "paper"];
 const RIVER: [f32; 4] = [2.0, 0.0, 0.5, 0.0];

@@ -6,17 +6,9 @@
 mod backend;
 mod context;
 mod cost;
-#[path = "../../tests/data/demo.rs"]
-mod demo;
-#[path = "../six_tokens/entropy.rs"]
-mod entropy;
-#[path = "../six_tokens/figures.rs"]
-mod figures;
 mod order;
 mod saturation;
 mod spread;
-#[path = "../six_tokens/tokens.rs"]
-mod tokens;
 
 use std::io::{Write, stdout};
 use std::process::ExitCode;
@@ -26,13 +18,13 @@ use backend::{Backend, Choice};
 use clap::Parser;
 use context::Context;
 use cost::Cost;
-use demo::Demo;
 use indicatif::ProgressBar;
 use order::Order;
 use saturation::Saturation;
 use spread::{KINDS, NORMAL, Spread};
-use tokens::{Attend, Tokens};
 use wgpu_attention::{Error, Inputs, Problem, Shape};
+use wgpu_attention_support::lesson::demo::Demo;
+use wgpu_attention_support::lesson::tokens::{Attend, Tokens};
 
 /// What the lesson says of attention, shown with numbers: why scores are divided, what happens
 /// if they are not, what order and company do to a word, and how many scores there are.

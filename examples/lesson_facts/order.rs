@@ -4,8 +4,8 @@ use std::fmt;
 
 use wgpu_attention::{Error, Inputs, Problem};
 
-use super::figures::vector;
-use super::tokens::{Attend, Tokens};
+use wgpu_attention_support::lesson::figures::vector;
+use wgpu_attention_support::lesson::tokens::{Attend, Tokens};
 
 /// The outputs of tokens in one order and in another.
 pub struct Order {

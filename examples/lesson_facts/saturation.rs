@@ -6,9 +6,9 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 use rand_distr::StandardNormal;
 use wgpu_attention::{Error, Inputs, Operand, Problem, Shape};
 
-use super::entropy::entropy;
-use super::figures::percent;
-use super::tokens::Attend;
+use wgpu_attention_support::lesson::entropy::entropy;
+use wgpu_attention_support::lesson::figures::percent;
+use wgpu_attention_support::lesson::tokens::Attend;
 
 /// Of many queries, each with keys of its own.
 pub struct Saturation {

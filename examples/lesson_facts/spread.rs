@@ -6,8 +6,8 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 use rand_distr::StandardNormal;
 use wgpu_attention::{Error, Inputs, Operand, Problem, Shape};
 
-use super::figures::bar;
-use super::tokens::Attend;
+use wgpu_attention_support::lesson::figures::bar;
+use wgpu_attention_support::lesson::tokens::Attend;
 
 /// A kind of random number with mean 0 and variance 1, which is all that matters.
 #[derive(Clone, Copy)]

@@ -8,8 +8,8 @@ use std::time::Duration;
 use plotters::prelude::{BLACK, DrawingBackend, RGBColor};
 
 use super::measure::{Figures, Line, METHODS, Method};
-use super::pen::{self, Letters, Pen, Point, Side};
 use super::table::{binary, readable};
+use pen::{self, Letters, Pen, Point, Side};
 
 const SIZE: [f64; 2] = [960.0, 440.0];
 const GREY: RGBColor = RGBColor(100, 100, 100);

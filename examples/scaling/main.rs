@@ -5,10 +5,6 @@
 
 mod chart;
 mod measure;
-#[allow(dead_code, reason = "shared with `embed`, which draws other things")]
-mod pen;
-#[path = "../compare/resident.rs"]
-mod resident;
 mod table;
 
 use std::error::Error;

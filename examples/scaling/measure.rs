@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 use wgpu_attention::{Choice, Error, Gpu, Operand, Problem, cpu};
 
-use super::resident::{Operands, Resident};
+use wgpu_attention_support::resident::{Operands, Resident};
 
 /// Largest absolute error against f64.
 const TOLERANCE: f64 = 1e-5;

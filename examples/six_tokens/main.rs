@@ -3,13 +3,6 @@
 //! `cargo run --example six_tokens` shows every query; `--query sat` only one.
 
 mod backend;
-#[path = "../../tests/data/demo.rs"]
-mod demo;
-mod entropy;
-mod figures;
-mod page;
-mod steps;
-mod tokens;
 
 use std::error::Error;
 use std::io::{Write, stdout};
@@ -18,11 +11,12 @@ use std::time::Duration;
 
 use backend::{Backend, Choice};
 use clap::Parser;
-use demo::Demo;
 use indicatif::ProgressBar;
-use steps::Form;
-use tokens::Tokens;
 use wgpu_attention::{Inputs, Problem};
+use wgpu_attention_support::lesson::demo::Demo;
+use wgpu_attention_support::lesson::page::page;
+use wgpu_attention_support::lesson::steps::Form;
+use wgpu_attention_support::lesson::tokens::Tokens;
 
 /// Attention over "The cat sat on the mat", step by step, in two dimensions.
 ///
@@ -62,7 +56,7 @@ fn show(args: &Args) -> Result<(), Box<dyn Error>> {
     let spinner = ProgressBar::new_spinner().with_message(format!("computing on {backend}"));
     spinner.enable_steady_tick(Duration::from_millis(100));
     let attend = |problem: &Problem, inputs: Inputs<'_>| backend.attend(problem, inputs);
-    let page = page::page(&tokens, query, form, &attend);
+    let page = page(&tokens, query, form, &attend);
     spinner.finish_and_clear();
     writeln!(stdout(), "{}\n\nComputed by {backend}.", page?)?;
     Ok(())

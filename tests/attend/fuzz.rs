@@ -11,8 +11,6 @@ mod case;
 mod changes;
 #[path = "../../examples/attend/check.rs"]
 mod check;
-#[path = "../data/expected.rs"]
-mod expected;
 #[path = "../../examples/attend/file.rs"]
 mod file;
 #[path = "../../examples/attend/params.rs"]

@@ -6,11 +6,11 @@ use wgpu_attention::{
     Attention, Choice, Error, Gpu, Inputs, LoopLimit, Method, Options, Output, Problem, Tile, cpu,
 };
 
-pub use crate::answers::{Checked, EVERYTHING, FLASH, LSE, STAGED, Wants, answer};
+pub use wgpu_attention_support::answers::{Checked, EVERYTHING, FLASH, LSE, STAGED, Wants, answer};
 
-use crate::answers::TILE;
-use crate::cases;
 use crate::support::gpu;
+use wgpu_attention_support::answers::TILE;
+use wgpu_attention_support::cases;
 
 /// The device of all tests, planned for as if its driver ended loops early: keys are split.
 pub fn split_gpu() -> &'static Gpu {

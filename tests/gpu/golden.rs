@@ -1,16 +1,8 @@
 //! Results from elsewhere: the golden cases and a real model, by both methods.
 
-#[path = "../data/cases.rs"]
-mod cases;
-#[path = "../data/expected.rs"]
-mod expected;
-#[path = "../data/sentence.rs"]
-mod sentence;
-#[path = "../data/tensor.rs"]
-mod tensor;
-
-use sentence::{CLAIMS, Layer, Sentence, WORD};
 use wgpu_attention::{Choice, Gpu, Method, Problem, cpu};
+use wgpu_attention_support::golden;
+use wgpu_attention_support::sentence::{CLAIMS, Layer, Sentence, WORD};
 
 use crate::support;
 
@@ -25,7 +17,7 @@ fn cases_with_default_limits() {
 }
 
 fn check_cases(limits: &str, gpu: &Gpu) {
-    let all = cases::load();
+    let all = golden::load();
     let finite: Vec<_> = all.iter().filter(|case| !case.nonfinite).collect();
     let mut wrong = Vec::new();
     for case in &finite {

@@ -2,18 +2,6 @@
 
 #[path = "../lesson/checks.rs"]
 mod checks;
-#[path = "../data/demo.rs"]
-mod demo;
-#[path = "../../examples/six_tokens/entropy.rs"]
-mod entropy;
-#[path = "../../examples/six_tokens/figures.rs"]
-mod figures;
-#[path = "../../examples/six_tokens/page.rs"]
-mod page;
-#[path = "../../examples/six_tokens/steps.rs"]
-mod steps;
-#[path = "../../examples/six_tokens/tokens.rs"]
-mod tokens;
 
 use wgpu_attention::{Inputs, Problem};
 

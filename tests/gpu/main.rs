@@ -1,11 +1,8 @@
 //! Every kernel on a real adapter, against the CPU reference.
 
-mod answers;
 mod broadcast;
 mod cache;
-mod cases;
 mod checks;
-mod data;
 mod embedding;
 mod errors;
 mod golden;

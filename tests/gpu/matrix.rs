@@ -9,10 +9,10 @@ use wgpu_attention::{
     Shape, Tile,
 };
 
-use crate::cases::{self, Case};
 use crate::checks::{Checked, FLASH, LSE, Run};
 use crate::precision::rule;
 use crate::support::normal;
+use wgpu_attention_support::cases::{self, Case};
 
 const MATRIX: Choice = Choice::method(Method::Matrix);
 const TILES: [Tile; 2] = [Tile { queries: 64, keys: 32 }, Tile { queries: 32, keys: 16 }];

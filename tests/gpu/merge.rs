@@ -10,9 +10,9 @@ use wgpu_attention::{
     Attention, Buffers, Element, Layout, Merge, MergeInputs, Operand, Scalar, Shape, cpu,
 };
 
-use crate::data::{max_error_of, rounding};
 use crate::program::Program;
 use crate::support::normal;
+use wgpu_attention_support::data::{max_error_of, rounding};
 
 /// NaN, and in both halves.
 const SENTINEL: u32 = 0x7fc5_7fc5;

@@ -7,10 +7,10 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 use wgpu_attention::Element::{Bf16, F16, F32};
 use wgpu_attention::{Align, Band, BiasLayout, Choice, Gpu, Layout, Operand, Problem, Shape};
 
-use crate::answers::TILE;
-use crate::cases::{Case, case};
 use crate::checks::{Checked, EVERYTHING, LSE, NOTHING, STAGED, Wants, limited};
 use crate::support::{default_limits_gpu, gpu};
+use wgpu_attention_support::answers::TILE;
+use wgpu_attention_support::cases::{Case, case};
 
 /// How many problems, at least.
 const ROWS: usize = 320;

@@ -6,12 +6,12 @@ use wgpu_attention::{
     Problem, Shape, Tile, cpu,
 };
 
-use crate::cases::{self, Case};
 use crate::checks::{
     Checked, DECODE, EVERYTHING, FLASH, LSE, NOTHING, Run, STAGED, Wants, limited, some_of_all,
     split_gpu, table,
 };
 use crate::support::{Data, default_limits_gpu, device, gpu, max_error, normal};
+use wgpu_attention_support::cases::{self, Case};
 
 #[test]
 fn fused() {

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use wgpu_attention::Gpu;
 
-pub use crate::data::{Data, max_error, normal};
+pub use wgpu_attention_support::data::{Data, max_error, normal};
 
 /// The device of all tests. No adapter is a failure, not a skip.
 pub fn gpu() -> &'static Gpu {

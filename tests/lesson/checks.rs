@@ -2,12 +2,12 @@
 
 use wgpu_attention::Error;
 
-use super::demo::Demo;
-use super::entropy::entropy;
-use super::figures::{decimals, vector};
-use super::page::page;
-use super::steps::{Form, Row, rows};
-use super::tokens::{Attend, Tokens};
+use wgpu_attention_support::lesson::demo::Demo;
+use wgpu_attention_support::lesson::entropy::entropy;
+use wgpu_attention_support::lesson::figures::{decimals, vector};
+use wgpu_attention_support::lesson::page::page;
+use wgpu_attention_support::lesson::steps::{Form, Row, rows};
+use wgpu_attention_support::lesson::tokens::{Attend, Tokens};
 
 /// The figures that the lesson prints.
 const FIGURES: usize = 64;

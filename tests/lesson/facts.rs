@@ -7,11 +7,11 @@ use wgpu_attention::{Inputs, Problem, Shape, cpu};
 use super::attend;
 use super::context::Context;
 use super::cost::Cost;
-use super::demo::Demo;
 use super::order::{Order, dog_bites_man, shuffled};
 use super::saturation::{Saturation, Softness, gradient, quantile};
 use super::spread::{KINDS, NORMAL, Spread};
-use super::tokens::Tokens;
+use wgpu_attention_support::lesson::demo::Demo;
+use wgpu_attention_support::lesson::tokens::Tokens;
 
 /// As many independent dot products as sequences: one query and one key each.
 fn pairs(count: u32, dim: u32) -> Shape {

@@ -4,7 +4,7 @@ use wgpu_attention::{
     Attention, CacheShape, Choice, Error, LoopLimit, Method, Options, Problem, Shape, Tile,
 };
 
-use crate::lanes;
+use wgpu_attention_support::lanes;
 
 const CHOICE: Choice = Choice::method(Method::Broadcast);
 

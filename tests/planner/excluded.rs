@@ -5,8 +5,8 @@ use wgpu_attention::{
 };
 
 use crate::device::Pretend;
-use crate::lanes;
 use crate::problems::problems;
+use wgpu_attention_support::lanes;
 
 fn planned(attention: &Attention, problem: &Problem, choice: Choice) -> Result<Method, Error> {
     attention.plan_with(problem, choice).map(|plan| plan.method())

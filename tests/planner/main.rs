@@ -8,8 +8,6 @@ mod excluded;
 mod extras;
 mod fuzz;
 mod grid;
-#[path = "../shaders/lanes.rs"]
-mod lanes;
 mod layers;
 mod limits;
 mod problems;

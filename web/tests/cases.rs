@@ -1,21 +1,10 @@
 //! The library's case table and its real model in a browser: WebGPU against the CPU reference, both
 //! in one wasm.
 
-#[path = "../../tests/gpu/answers.rs"]
-mod answers;
-#[path = "../../tests/gpu/cases.rs"]
-mod cases;
-#[path = "../../tests/gpu/data.rs"]
-mod data;
-#[path = "../../tests/data/sentence.rs"]
-mod sentence;
-#[path = "../../tests/data/tensor.rs"]
-mod tensor;
-
-use answers::{Checked, EVERYTHING, FLASH, LSE, STAGED, Wants};
-use sentence::{CLAIMS, Layer, Sentence, WORD};
 use wasm_bindgen::prelude::*;
 use wgpu_attention::{Choice, Error, Gpu, Output, Problem};
+use wgpu_attention_support::answers::{Checked, EVERYTHING, FLASH, LSE, STAGED, Wants};
+use wgpu_attention_support::sentence::{CLAIMS, Layer, Sentence, WORD};
 
 /// The browser's device, with all limits of its adapter.
 #[wasm_bindgen]

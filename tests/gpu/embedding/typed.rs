@@ -8,9 +8,9 @@ use wgpu_attention::{
     Operand, Problem, Scalar, Shape, cpu,
 };
 
-use crate::data::rounding;
 use crate::program::{Program, USAGE};
 use crate::support::normal;
+use wgpu_attention_support::data::rounding;
 
 const SENTINEL: u32 = 0x7fc5_a5a5;
 const WORDS: usize = 16_384;

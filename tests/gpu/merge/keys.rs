@@ -7,9 +7,9 @@ use wgpu_attention::{
 };
 
 use super::{Memory, Tensors, off};
-use crate::data::max_error_of;
 use crate::program::Program;
 use crate::support::{Data, max_error, normal};
+use wgpu_attention_support::data::max_error_of;
 
 /// f32 within 1e-5, the contract's word for ordinary values.
 const TOLERANCE: f32 = 1e-5;

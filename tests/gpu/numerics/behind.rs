@@ -3,10 +3,10 @@
 use wgpu_attention::Element::{self, Bf16, F16, F32};
 use wgpu_attention::{Output, Problem, Shape, cpu};
 
-use crate::cases::{Case, case};
 use crate::checks::{Checked, EVERYTHING, FLASH, LSE, STAGED};
-use crate::data::rounded;
 use crate::support::{Data, gpu};
+use wgpu_attention_support::cases::{Case, case};
+use wgpu_attention_support::data::rounded;
 
 const POISON: [f32; 5] = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, 65504.0];
 

@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use wgpu_attention::{Align, Band, Choice, Gpu, Inputs, Output, Problem, Shape};
 
-use crate::answers::TILE;
-use crate::cases::{Case, case};
 use crate::checks::{
     Checked, EVERYTHING, FLASH, LSE, NOTHING, STAGED, Wants, answer, each, limited, split_gpu,
 };
 use crate::support::{Data, default_limits_gpu, gpu, max_error};
+use wgpu_attention_support::answers::TILE;
+use wgpu_attention_support::cases::{Case, case};
 
 const HEADS: usize = 4;
 const KV_HEADS: usize = 2;

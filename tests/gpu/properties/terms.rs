@@ -3,9 +3,9 @@
 use wgpu_attention::{Align, Band, Inputs, Problem, Shape};
 
 use super::both;
-use crate::cases::case;
 use crate::checks::{Checked, answer};
 use crate::support::{Data, max_error};
+use wgpu_attention_support::cases::case;
 
 const Q_LEN: usize = 40;
 const KV_LEN: usize = 90;

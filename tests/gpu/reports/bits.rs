@@ -4,10 +4,10 @@ use wgpu_attention::half::{bf16, f16};
 use wgpu_attention::{Align, Band, Error, Gpu, Inputs, Layout, Operand, Problem};
 
 use super::of;
-use crate::answers::stored;
 use crate::checks::{FLASH, LSE, STAGED, limited};
-use crate::data::max_error_of;
 use crate::support::{Data, gpu, max_error};
+use wgpu_attention_support::answers::stored;
+use wgpu_attention_support::data::max_error_of;
 
 /// pytorch#174861, mlx#4022: few queries and many keys, split and merged.
 #[test]

@@ -4,8 +4,8 @@ use wgpu_attention::Element::{Bf16, F16, F32};
 use wgpu_attention::{Align, Problem};
 
 use super::{HIDE, of};
-use crate::cases::{Case, case};
 use crate::support::Data;
+use wgpu_attention_support::cases::{Case, case};
 
 /// A case, how its random operands become the trigger, and which rows must be exactly 0.
 pub struct Report {

@@ -3,9 +3,9 @@
 use safetensors::SafeTensors;
 use wgpu_attention::{Inputs, Layout, Operand, Problem, Shape};
 
-use super::tensor::read;
+use crate::tensor::read;
 
-const FILE: &[u8] = include_bytes!("minilm_lesson_sentence.safetensors");
+const FILE: &[u8] = include_bytes!("../../data/minilm_lesson_sentence.safetensors");
 
 /// The lesson's word, and where the model looks from it: layer, head, token, share in percent.
 pub const WORD: &str = "it";

@@ -2,12 +2,36 @@
 
 use std::collections::BTreeMap;
 
+use wgpu::naga::{
+    Module,
+    front::wgsl,
+    valid::{Capabilities, ModuleInfo, ValidationFlags, Validator},
+};
 use wgpu_attention::{Attention, Choice, Dispatch, LoopLimit, Method, Options};
 
 use crate::problems::{broadcasts, caches, extras, merges, problems, products, projections};
 use crate::{lanes, matrices};
 
 const FLASH: Choice = Choice::method(Method::Flash);
+
+/// What some modules need: f16 packed in words, the type itself, subgroups, and matrices.
+const CAPABILITIES: Capabilities = Capabilities::SHADER_FLOAT16_IN_FLOAT32
+    .union(Capabilities::SHADER_FLOAT16)
+    .union(Capabilities::SUBGROUP)
+    .union(Capabilities::COOPERATIVE_MATRIX);
+
+/// In modules that only native back ends with matrix units are given.
+pub const MATRICES: &str = "enable wgpu_cooperative_matrix;";
+
+/// A module read back with naga, valid.
+pub fn read(dispatch: &Dispatch) -> (Module, ModuleInfo) {
+    let text = &dispatch.wgsl;
+    let module = wgsl::parse_str(text);
+    let module = module.unwrap_or_else(|error| panic!("{}", error.emit_to_string(text)));
+    let info = Validator::new(ValidationFlags::all(), CAPABILITIES).validate(&module);
+    let info = info.unwrap_or_else(|error| panic!("{}", error.emit_to_string(text)));
+    (module, info)
+}
 
 /// The distinct modules of all problems, by their text.
 pub fn modules() -> BTreeMap<String, Dispatch> {

@@ -3,22 +3,13 @@
 //! A case says what is computed from what; which kernel computes it, and which outputs besides O
 //! are wanted, is for the test that runs the table.
 
-// By path, as these files are also used from outside this folder.
-#[path = "cases/drawn.rs"]
 mod drawn;
-#[path = "cases/given.rs"]
 mod given;
-#[path = "cases/layouts.rs"]
 mod layouts;
-#[path = "cases/lengths.rs"]
 mod lengths;
-#[path = "cases/masks.rs"]
 mod masks;
-#[path = "cases/packed.rs"]
 mod packed;
-#[path = "cases/terms.rs"]
 mod terms;
-#[path = "cases/types.rs"]
 mod types;
 
 use wgpu_attention::{Align, Band, BiasLayout, Element, Layout, Operand, Problem, Shape};

@@ -6,8 +6,8 @@ use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
 use wgpu_attention::{Align, Band, Inputs, Output, Problem, Shape};
 
-use super::expected::Expected;
-use super::tensor::read;
+use crate::expected::Expected;
+use crate::tensor::read;
 
 /// One case. The problem asks for LSE.
 pub struct Case {
@@ -44,7 +44,7 @@ pub fn load() -> Vec<Case> {
 /// In the checkout that this was built from; on another machine, in the folder that this runs in.
 fn folder() -> PathBuf {
     let here = PathBuf::from_iter(["tests", "data", "cases"]);
-    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join(&here);
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(&here);
     if built.exists() { built } else { here }
 }
 

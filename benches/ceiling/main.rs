@@ -1,6 +1,5 @@
 //! What the adapter does of multiply-adds in registers: other benches give their rates as a share of it.
 
-#[path = "ceiling/multiply_adds.rs"]
 mod multiply_adds;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-const FILE: &str = include_str!("demo.json");
+const FILE: &str = include_str!("../../../data/demo.json");
 
 /// The file. A part is named by its JSON pointer, for instance `/computed/weights`.
 pub struct Demo(Value);

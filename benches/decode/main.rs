@@ -4,7 +4,6 @@
 //! A call is recording, submitting and waiting, with all operands already there. The rate is in
 //! bytes of the cache's rows that a call reads.
 
-#[path = "decode/cached.rs"]
 mod cached;
 
 use std::time::Duration;
