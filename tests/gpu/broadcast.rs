@@ -2,7 +2,8 @@
 
 use wgpu_attention::{Choice, Method, Problem, Shape};
 
-use crate::checks::{self, LSE, Run, some_of_all, table};
+use crate::checks::{LSE, Run, some_of_all, table};
+use crate::kernels;
 use crate::support::gpu;
 
 /// One row a lane, from a texture, on every case; more rows, which take long to compile, and other
@@ -12,13 +13,13 @@ fn every_case() {
     fn run(name: &str, choice: Choice) -> Run<'_> {
         Run { name, gpu: gpu(), choice, wants: LSE }
     }
-    let one = checks::broadcast(1, 8).with_keys_in_texture(true);
+    let one = kernels::broadcast(1, 8).with_keys_in_texture(true);
     assert_eq!(run("broadcast", one).check(table()), [table().len(), 0]);
     let some = || table().iter().filter(|checked| some_of_all(&checked.case.name));
     for rows in [1, 2, 4] {
         for (place, keys, yes) in [("a texture", 16, true), ("buffers", 4, false)] {
             let name = &format!("broadcast, {rows} rows a lane, {place}");
-            let choice = checks::broadcast(rows, keys).with_keys_in_texture(yes);
+            let choice = kernels::broadcast(rows, keys).with_keys_in_texture(yes);
             let [ran, _] = run(name, choice).check(some());
             assert!(ran > 5);
         }

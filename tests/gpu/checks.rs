@@ -3,11 +3,12 @@
 use std::sync::OnceLock;
 
 use wgpu_attention::{
-    Attention, Choice, Error, Gpu, Inputs, LoopLimit, Method, Options, Output, Problem, Tile, cpu,
+    Attention, Choice, Error, Gpu, Inputs, LoopLimit, Options, Output, Problem, cpu,
 };
 
 pub use wgpu_attention_support::answers::{Checked, EVERYTHING, FLASH, LSE, STAGED, Wants, answer};
 
+use crate::kernels::Walk;
 use crate::support::gpu;
 use wgpu_attention_support::answers::TILE;
 use wgpu_attention_support::cases;
@@ -23,42 +24,19 @@ pub fn limited(iterations: u32) -> Gpu {
     gpu().clone().with_attention(Attention::with(gpu().device(), options))
 }
 
-/// Hands a problem's output to `check` once for each implementation: the definition and the twin
-/// on the CPU, the fused and the staged kernels, and both with split keys if there are enough.
-/// Scores and weights come from those that form them, the LSE from all.
+/// Hands a problem's output to `check` once for each implementation: the definition and the twin on
+/// the CPU, and every kernel that takes it, with all that each can give.
 pub fn each(problem: &Problem, inputs: Inputs<'_>, mut check: impl FnMut(&str, &Output)) {
     let (with_lse, with_all) = (LSE(problem.clone()), EVERYTHING(problem.clone()));
     check("cpu", &cpu::attention(&with_all, inputs).expect("cpu"));
     check("cpu, twin", &cpu::flash(&with_lse, inputs, TILE, Some(64)).expect("twin"));
-    let kernels = [
-        ("fused", gpu(), FLASH, &with_lse),
-        ("broadcast", gpu(), broadcast(1, 8), &with_lse),
-        ("staged", gpu(), STAGED, &with_all),
-        ("fused, split", split_gpu(), Choice::tile(TILE), &with_lse),
-        ("staged, split", split_gpu(), STAGED, &with_all),
-    ];
-    let splits = problem.shape().kv_len > 64;
-    for (name, gpu, choice, problem) in kernels.into_iter().take(if splits { 5 } else { 3 }) {
-        let plan = gpu.planner().plan_with(problem, choice).expect(name);
-        let split = plan.describe().split_keys.is_some();
-        assert!(split || !name.ends_with("split"), "{name}: {problem:?}");
-        check(name, &gpu.attention_with(problem, inputs, choice).expect(name));
-    }
+    Walk::new("each").each(problem, |kernel| check(kernel.name, &kernel.run(problem, inputs)));
 }
 
 /// The whole table, computed once.
 pub fn table() -> &'static [Checked] {
     static TABLE: OnceLock<Vec<Checked>> = OnceLock::new();
     TABLE.get_or_init(|| cases::all().into_iter().map(Checked::new).collect())
-}
-
-/// The fused kernel of few rows.
-pub const DECODE: Choice = Choice::method(Method::Decode);
-
-/// The kernel of subgroups, with so many rows a lane.
-pub fn broadcast(rows: u32, keys: u32) -> Choice {
-    let lanes = gpu().device().adapter_info().subgroup_max_size;
-    Choice::method(Method::Broadcast).with_tile(Tile { queries: rows * lanes, keys })
 }
 
 /// Cases that between them have every operand and every way to hide keys.

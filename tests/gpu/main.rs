@@ -6,6 +6,7 @@ mod checks;
 mod embedding;
 mod errors;
 mod golden;
+mod kernels;
 mod layer;
 mod lesson;
 mod matrix;

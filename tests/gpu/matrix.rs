@@ -10,11 +10,11 @@ use wgpu_attention::{
 };
 
 use crate::checks::{Checked, FLASH, LSE, Run};
+use crate::kernels::MATRIX;
 use crate::precision::rule;
 use crate::support::normal;
 use wgpu_attention_support::cases::{self, Case};
 
-const MATRIX: Choice = Choice::method(Method::Matrix);
 const TILES: [Tile; 2] = [Tile { queries: 64, keys: 32 }, Tile { queries: 32, keys: 16 }];
 
 fn adapter() -> wgpu::Adapter {
@@ -25,7 +25,7 @@ fn adapter() -> wgpu::Adapter {
 }
 
 /// The adapter of all tests with its matrix units; `None`, said once, if it has none.
-fn gpu() -> Option<&'static Gpu> {
+pub fn gpu() -> Option<&'static Gpu> {
     static GPU: OnceLock<Option<Gpu>> = OnceLock::new();
     GPU.get_or_init(|| {
         let adapter = adapter();

@@ -5,9 +5,12 @@ use std::collections::BTreeSet;
 
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use wgpu_attention::Element::{Bf16, F16, F32};
-use wgpu_attention::{Align, Band, BiasLayout, Choice, Gpu, Layout, Operand, Problem, Shape};
+use wgpu_attention::{
+    Align, Band, BiasLayout, Choice, Error, Gpu, Layout, Method, Operand, Problem, Shape,
+};
 
 use crate::checks::{Checked, EVERYTHING, LSE, NOTHING, STAGED, Wants, limited};
+use crate::kernels::{DECODE, broadcast};
 use crate::support::{default_limits_gpu, gpu};
 use wgpu_attention_support::answers::TILE;
 use wgpu_attention_support::cases::{Case, case};
@@ -15,7 +18,7 @@ use wgpu_attention_support::cases::{Case, case};
 /// How many problems, at least.
 const ROWS: usize = 320;
 /// Kernels take far longer to compile than to run here: rows share as many as these combinations.
-const KERNELS: usize = 25;
+const KERNELS: usize = 40;
 
 /// What a row chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,7 +42,10 @@ enum Axis {
     Kernel,
 }
 
-const VALUES: [usize; 17] = [5, 6, 4, 5, 4, 3, 4, 3, 3, 2, 3, 5, 2, 3, 4, 3, 4];
+const VALUES: [usize; 17] = [5, 6, 4, 5, 4, 3, 4, 3, 3, 2, 3, 5, 2, 3, 4, 3, 6];
+
+/// Of the kernels, the first so many are fused.
+const FUSED: usize = 4;
 
 type Row = [usize; VALUES.len()];
 /// Two options and the values of both.
@@ -62,7 +68,7 @@ fn is_legal(pair: Pair) -> bool {
     let has = |option, values: std::ops::Range<usize>| {
         pair.iter().any(|&(at, value)| at == option as usize && values.contains(&value))
     };
-    !(has(Axis::Outputs, 2..3) && has(Axis::Kernel, 0..2)
+    !(has(Axis::Outputs, 2..3) && has(Axis::Kernel, 0..FUSED)
         || has(Axis::Sequences, 3..5) && has(Axis::Batch, 1..2))
 }
 
@@ -228,14 +234,21 @@ fn every_pair_of_options() {
     let rows = rows();
     let [few, default] = [&limited(700), default_limits_gpu()];
     let tile = Choice::tile(TILE);
-    let runs: [(&Gpu, Choice); 4] = [(gpu(), tile), (few, tile), (default, STAGED), (few, STAGED)];
+    let runs: [(&Gpu, Choice); 6] = [
+        (gpu(), tile),
+        (few, tile),
+        (gpu(), DECODE),
+        (gpu(), broadcast(1, 8)),
+        (default, STAGED),
+        (few, STAGED),
+    ];
     let wants: [Wants; 3] = [NOTHING, LSE, EVERYTHING];
-    let (mut split, mut worst, mut wrong) = (0, 0.0f32, Vec::new());
+    let (mut split, mut lacking, mut worst, mut wrong) = (0, 0, 0.0f32, Vec::new());
     for row in &rows {
         let checked = Checked::new(build(row));
         let problem = wants[of(row, Axis::Outputs)](checked.case.problem.clone());
         let (gpu, choice) = runs[of(row, Axis::Kernel)];
-        if of(row, Axis::Kernel) % 2 == 1 {
+        if std::ptr::eq(gpu, few) {
             // On a device every mask is by shape.
             let shape = problem.shape();
             let planned = match of(row, Axis::Mask) {
@@ -253,6 +266,8 @@ fn every_pair_of_options() {
                     wrong.push(format!("{row:?}: {error} times what is allowed"));
                 }
             }
+            // Without subgroups there is no `broadcast`.
+            Err(Error::Limit { .. }) if choice.method == Some(Method::Broadcast) => lacking += 1,
             Err(error) => wrong.push(format!("{row:?}: {error}")),
         }
     }
@@ -262,14 +277,15 @@ fn every_pair_of_options() {
         .sum();
     let combined: BTreeSet<Row> = rows.iter().map(kinds).collect();
     println!(
-        "{} problems, {} pairs of {all}, {} combinations of kernels, {split} split, worst {worst:.2}",
+        "{} problems, {} pairs of {all}, {} combinations of kernels, {split} split, {lacking} without \
+         their kernel, worst {worst:.2}",
         rows.len(),
         seen.len(),
         combined.len(),
     );
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    // Two fused kernels with stored scores, two kinds of packed sequences in a larger batch.
-    assert_eq!(seen.len(), all - 2 - 2);
+    // Fused kernels with stored scores, two kinds of packed sequences in a larger batch.
+    assert_eq!(seen.len(), all - FUSED - 2);
     for (at, &n) in VALUES.iter().enumerate() {
         assert!((0..n).all(|value| rows.iter().any(|row| row[at] == value)), "option {at}");
     }

@@ -7,9 +7,9 @@ use wgpu_attention::{
 };
 
 use crate::checks::{
-    Checked, DECODE, EVERYTHING, FLASH, LSE, NOTHING, Run, STAGED, Wants, limited, some_of_all,
-    split_gpu, table,
+    Checked, EVERYTHING, FLASH, LSE, NOTHING, Run, STAGED, Wants, limited, some_of_all, table,
 };
+use crate::kernels::{DECODE, Walk};
 use crate::support::{Data, default_limits_gpu, device, gpu, max_error, normal};
 use wgpu_attention_support::cases::{self, Case};
 
@@ -50,6 +50,9 @@ fn explicit_tiles() {
     }
 }
 
+/// Cases of a bias that excludes keys.
+const EXCLUDING: usize = 7;
+
 /// Outputs beside O need kernels of their own: one at a time.
 #[test]
 fn single_outputs() {
@@ -58,9 +61,14 @@ fn single_outputs() {
         [("lse", Problem::lse), ("scores", Problem::scores), ("weights", Problem::weights)];
     for (name, wants) in wants {
         let name = &format!("staged, {name}");
-        Run { name, gpu: gpu(), choice: STAGED, wants }.check(some());
+        let counts = Run { name, gpu: gpu(), choice: STAGED, wants }.check(some());
+        assert_eq!(counts, [EXCLUDING, 0], "{name}");
     }
-    Run { name: "fused, only O", gpu: gpu(), choice: FLASH, wants: NOTHING }.check(some());
+    for (name, choice) in [("flash", FLASH), ("decode", DECODE)] {
+        let name = &format!("{name}, only O");
+        let counts = Run { name, gpu: gpu(), choice, wants: NOTHING }.check(some());
+        assert_eq!(counts, [EXCLUDING, 0], "{name}");
+    }
 }
 
 /// The smaller limit splits long tiles only, the larger one also the wide ones of few queries.
@@ -233,11 +241,10 @@ fn one_packed_slice() {
     let x = normal(2 * 29 * 3 * 4 * 8, 11);
     let inputs = Inputs::new(&x, &x, &x);
     let want = cpu::attention(&separate, inputs).expect("a good call");
-    for choice in [FLASH, STAGED] {
-        let got = gpu().attention_with(&separate, inputs, choice).expect("a good call");
-        let error = max_error(&got.o, &want.o);
-        assert!(error < 4e-6, "{choice:?}: {error}");
-    }
+    Walk::new("one packed slice").each(&separate, |kernel| {
+        let error = max_error(&kernel.run(&separate, inputs).o, &want.o);
+        assert!(error < 4e-6, "{}: {error}", kernel.name);
+    });
 }
 
 fn bits(output: &Output) -> Vec<u32> {
@@ -246,25 +253,14 @@ fn bits(output: &Output) -> Vec<u32> {
     parts.into_iter().flatten().flatten().map(|x| x.to_bits()).collect()
 }
 
-/// The fused and the staged kernels, in one sweep and with split keys.
-fn kernels() -> [(&'static str, &'static Gpu, Choice, Wants); 4] {
-    [
-        ("fused", gpu(), FLASH, LSE),
-        ("staged", gpu(), STAGED, EVERYTHING),
-        ("fused, split", split_gpu(), FLASH, LSE),
-        ("staged, split", split_gpu(), STAGED, EVERYTHING),
-    ]
-}
-
 #[test]
 fn two_runs_give_the_same_bits() {
-    for (name, gpu, choice, wants) in kernels() {
-        for checked in table().iter().filter(|checked| checked.case.name.contains("65, left")) {
-            let problem = wants(checked.case.problem.clone());
-            let run = || gpu.attention_with(&problem, checked.data.inputs(), choice);
-            let (first, second) = (run().expect(name), run().expect(name));
-            assert!(bits(&first) == bits(&second), "{name}: {}", checked.case.name);
-        }
+    let mut walk = Walk::new("two runs");
+    for checked in table().iter().filter(|checked| checked.case.name.contains("65, left")) {
+        walk.each(&checked.case.problem, |kernel| {
+            let run = || bits(&kernel.run(&checked.case.problem, checked.data.inputs()));
+            assert!(run() == run(), "{}: {}", kernel.name, checked.case.name);
+        });
     }
 }
 
@@ -274,24 +270,23 @@ fn neighbours_change_nothing() {
     let (q_len, kv_len) = (37, 150);
     let shape = Shape::self_attention(3, 4, q_len, 8).kv_heads(2).kv_len(kv_len);
     let options = |problem: Problem| problem.causal().align(Align::BottomRight);
-    let data = Data::new(&Problem::new(shape), 5);
-    for (name, gpu, choice, wants) in kernels() {
-        let among = wants(options(Problem::new(shape)));
-        let among = gpu.attention_with(&among, data.inputs(), choice).expect(name);
-        let alone = Problem::new(Shape { batch: 1, q_heads: 1, kv_heads: 1, ..shape });
-        let alone = wants(options(alone));
+    let (all, one) = (shape, Shape { batch: 1, q_heads: 1, kv_heads: 1, ..shape });
+    let [all, one] = [all, one].map(|shape| options(Problem::new(shape)));
+    let data = Data::new(&all, 5);
+    Walk::new("neighbours").each(&all, |kernel| {
+        let among = kernel.run(&all, data.inputs());
         for [batch, head] in [[0, 0], [1, 2], [2, 3]] {
             let (row, kv) = ((4 * batch + head) as usize, (2 * batch + head / 2) as usize);
             let part = |x: &[f32], at: usize, n: u32| x[at * n as usize..][..n as usize].to_vec();
             let (q, k) = (part(&data.q, row, q_len * 8), part(&data.k, kv, kv_len * 8));
             let v = part(&data.v, kv, kv_len * 8);
-            let got = gpu.attention_with(&alone, Inputs::new(&q, &k, &v), choice).expect(name);
+            let got = kernel.run(&one, Inputs::new(&q, &k, &v));
             let mut want = got.clone();
             want.o = part(&among.o, row, q_len * 8);
             want.lse = among.lse.as_ref().map(|x| part(x, row, q_len));
             want.scores = among.scores.as_ref().map(|x| part(x, row, q_len * kv_len));
             want.weights = among.weights.as_ref().map(|x| part(x, row, q_len * kv_len));
-            assert!(bits(&got) == bits(&want), "{name}: batch {batch}, head {head}");
+            assert!(bits(&got) == bits(&want), "{}: batch {batch}, head {head}", kernel.name);
         }
-    }
+    });
 }

@@ -7,8 +7,9 @@ mod rows;
 
 use wgpu_attention::{Band, Inputs, Problem, Shape};
 
-use crate::checks::{Checked, EVERYTHING, FLASH, LSE, STAGED, answer};
-use crate::support::{Data, gpu};
+use crate::checks::{Checked, answer};
+use crate::kernels::Walk;
+use crate::support::Data;
 use rows::Report;
 
 const HIDE: f32 = f32::NEG_INFINITY;
@@ -21,6 +22,7 @@ fn of([batch, heads, kv_heads, q_len, kv_len, dim, value_dim]: [u32; 7]) -> Prob
 
 #[test]
 fn reported_faults_are_absent() {
+    let mut walk = Walk::new("reported faults");
     for Report { case, trigger, hidden } in rows::all() {
         let mut data = Data::new(&case.problem, 9);
         trigger(&mut data);
@@ -30,22 +32,23 @@ fn reported_faults_are_absent() {
         let name = case.name.clone();
         assert!(reference.o.iter().all(|o| o.is_finite()), "{name}: the reference");
         let checked = Checked { case, data, reference, tolerance };
-        for (choice, wants) in [(FLASH, LSE), (STAGED, EVERYTHING)] {
-            let problem = wants(checked.case.problem.clone());
-            let got = pollster::block_on(checked.run(gpu(), &problem, choice)).expect(&name);
-            let error = checked.compare(&problem, &got);
-            assert!(error <= 1.0, "{name}, {choice:?}: {error} times what is allowed");
+        walk.each(&checked.stored_problem(), |kernel| {
+            let problem = (kernel.wants)(checked.case.problem.clone());
+            let got = checked.run(kernel.gpu(), &problem, kernel.choice());
+            let got = pollster::block_on(got).expect(&name);
+            let (error, kernel) = (checked.compare(&problem, &got), kernel.name);
+            assert!(error <= 1.0, "{name}, {kernel}: {error} times what is allowed");
             let shape = problem.shape();
             for (row, o) in got.o.chunks(shape.value_dim as usize).enumerate() {
                 let is_zero = o.iter().all(|&o| o == 0.0);
                 let is_hidden = hidden(row % shape.q_len as usize);
-                assert_eq!(is_zero, is_hidden, "{name}, {choice:?}, row {row}");
+                assert_eq!(is_zero, is_hidden, "{name}, {kernel}, row {row}");
             }
-            let Some(got) = got.weights else { continue };
+            let Some(got) = got.weights else { return };
             let want = checked.reference.weights.as_ref().expect("wanted");
             let leak = got.iter().zip(want).find(|(got, want)| **want == 0.0 && **got != 0.0);
             assert_eq!(leak, None, "{name}: an excluded key has weight");
-        }
+        });
     }
 }
 
@@ -69,6 +72,7 @@ fn every_key_counts_once() {
         ("bias", problem.clone().bias_shape(&[N as u32; 2]), |i, j| i % 4 != j % 4),
         ("mask", problem.mask_shape(&[N as u32; 2]), |i, j| i % 4 != j % 4),
     ];
+    let mut walk = Walk::new("every key counts once");
     for (name, problem, sees) in rows {
         let inputs = Inputs::new(&x.q, &x.k, &v);
         let inputs = match name {
@@ -76,17 +80,17 @@ fn every_key_counts_once() {
             "mask" => inputs.mask(&bools),
             _ => inputs,
         };
-        for choice in [FLASH, STAGED] {
-            let got = gpu().attention_with(&problem, inputs, choice).expect(name);
+        walk.each(&problem, |kernel| {
+            let got = kernel.run(&problem, inputs);
             for (i, o) in got.o.chunks(N).enumerate() {
                 let n = (0..N).filter(|&j| sees(i, j)).count() as f32;
                 for (j, &p) in o.iter().enumerate() {
                     let want = if sees(i, j) { 1.0 / n } else { 0.0 };
                     let right = (p - want).abs() <= 1e-6 * want;
-                    assert!(right, "{name}, {choice:?}, {i}, {j}: {p}, not {want}");
+                    assert!(right, "{name}, {}, {i}, {j}: {p}, not {want}", kernel.name);
                 }
             }
-        }
+        });
     }
 }
 
@@ -97,12 +101,12 @@ fn a_sink_takes_its_share() {
     let problem = of([1, 3, 1, 5, 4, 8, 8]).sinks();
     let (q, k, v) = ([0.0; 3 * 5 * 8], Data::new(&problem, 6).k, [1.0; 4 * 8]);
     let sinks = [2.228f32, 0.0, -3.0];
-    for choice in [FLASH, STAGED] {
-        let inputs = Inputs::new(&q, &k, &v).sinks(&sinks);
-        let got = gpu().attention_with(&problem, inputs, choice).expect("a good call");
-        for (head, o) in got.o.chunks(5 * 8).enumerate() {
+    let inputs = Inputs::new(&q, &k, &v).sinks(&sinks);
+    Walk::new("sinks").each(&problem, |kernel| {
+        for (head, o) in kernel.run(&problem, inputs).o.chunks(5 * 8).enumerate() {
             let want = 4.0 / (4.0 + sinks[head].exp());
-            assert!(o.iter().all(|o| (o - want).abs() <= 5e-7), "head {head}: {o:?}, not {want}");
+            let right = o.iter().all(|o| (o - want).abs() <= 5e-7);
+            assert!(right, "{}, head {head}: {o:?}, not {want}", kernel.name);
         }
-    }
+    });
 }

@@ -3,8 +3,9 @@
 use wgpu_attention::Element::{self, Bf16, F16, F32};
 use wgpu_attention::{Output, Problem, Shape, cpu};
 
-use crate::checks::{Checked, EVERYTHING, FLASH, LSE, STAGED};
-use crate::support::{Data, gpu};
+use crate::checks::{Checked, EVERYTHING};
+use crate::kernels::Walk;
+use crate::support::Data;
 use wgpu_attention_support::cases::{Case, case};
 use wgpu_attention_support::data::rounded;
 
@@ -102,7 +103,7 @@ fn forgive(got: &mut Output, want: &Output, sees: fn(usize) -> bool) {
 
 #[test]
 fn what_is_hidden_may_be_anything() {
-    let mut ran = 0;
+    let mut walk = Walk::new("what is hidden");
     for (types, biased) in [([F32; 2], true), ([F16; 2], false), ([Bf16; 2], false)] {
         for Hidden { case, spread, sees } in hidden(types, biased) {
             let mut checked = Checked::new(case);
@@ -116,19 +117,15 @@ fn what_is_hidden_may_be_anything() {
                     let name = &checked.case.name;
                     assert!(error <= 1.0, "{name}, {poison}, {kernel}: {error} of what is allowed");
                 };
-                for (kernel, choice, wants) in
-                    [("fused", FLASH, LSE), ("staged", STAGED, EVERYTHING)]
-                {
-                    let problem = wants(checked.case.problem.clone());
-                    let got = pollster::block_on(checked.run(gpu(), &problem, choice));
-                    check(kernel, &problem, got.expect(kernel));
-                    ran += 1;
-                }
+                walk.each(&checked.stored_problem(), |kernel| {
+                    let problem = (kernel.wants)(checked.case.problem.clone());
+                    let got = checked.run(kernel.gpu(), &problem, kernel.choice());
+                    check(kernel.name, &problem, pollster::block_on(got).expect(kernel.name));
+                });
                 let problem = EVERYTHING(checked.case.problem.clone());
                 let got = cpu::attention(&problem, checked.data.inputs()).expect("cpu");
                 check("cpu", &problem, got);
             }
         }
     }
-    assert_eq!(ran, 3 * 3 * 5 * 2);
 }

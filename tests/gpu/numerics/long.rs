@@ -5,7 +5,8 @@ use wgpu_attention::{
     Attention, Error, Gpu, LoopLimit, Method, Options, Output, Problem, Shape, cpu,
 };
 
-use crate::checks::{EVERYTHING, FLASH, LSE, STAGED, broadcast};
+use crate::checks::{EVERYTHING, FLASH, LSE, STAGED};
+use crate::kernels::{DECODE, broadcast};
 use crate::support::{Data, default_limits_gpu, gpu, max_error};
 
 const KEYS: u32 = 200_003;
@@ -58,6 +59,7 @@ fn all_keys_count(problem: &Problem, data: &Data) {
         ("fused", FLASH, LSE),
         ("broadcast", broadcast(1, 8), LSE),
         ("broadcast, two rows", broadcast(2, 4), LSE),
+        ("decode", DECODE, LSE),
         ("staged", STAGED, EVERYTHING),
     ] {
         let wanted = wants(problem.clone());

@@ -1,10 +1,11 @@
 //! The same asked for in other words, in parts or again; and what is too large to ask for.
 
 use wgpu_attention::half::{bf16, f16};
-use wgpu_attention::{Align, Band, Error, Gpu, Inputs, Layout, Operand, Problem};
+use wgpu_attention::{Align, Band, Element, Error, Gpu, Group, Inputs, Layout, Operand, Problem};
 
 use super::of;
 use crate::checks::{FLASH, LSE, STAGED, limited};
+use crate::kernels::Walk;
 use crate::support::{Data, gpu, max_error};
 use wgpu_attention_support::answers::stored;
 use wgpu_attention_support::data::max_error_of;
@@ -53,18 +54,19 @@ fn equal_problems_give_equal_bits() {
         (0..x.len() / 8).flat_map(row).copied().collect()
     };
     let [q, k, v] = [&rows.q, &rows.k, &rows.v].map(|x| swapped(x));
-    for choice in [FLASH, STAGED] {
-        let run = |problem: &Problem, inputs| {
-            gpu().attention_with(problem, inputs, choice).expect("a good call").o
-        };
+    Walk::new("the same in other words").each(&wide, |kernel| {
+        let run = |problem: &Problem, inputs| kernel.run(problem, inputs).o;
         let open = run(&wide, data.inputs());
         for right in [i32::MAX as u32, u32::MAX, 33] {
-            assert!(run(&bounded(right), data.inputs()) == open, "right {right}, {choice:?}");
+            assert!(run(&bounded(right), data.inputs()) == open, "right {right}, {}", kernel.name);
         }
+    });
+    Walk::new("token-major").each(&head_major, |kernel| {
+        let run = |problem: &Problem, inputs| kernel.run(problem, inputs).o;
         let contiguous = run(&head_major, rows.inputs());
         let permuted = run(&token_major, Inputs::new(&q, &k, &v));
-        assert!(swapped(&permuted) == contiguous, "token-major, {choice:?}");
-    }
+        assert!(swapped(&permuted) == contiguous, "token-major, {}", kernel.name);
+    });
 }
 
 /// onnxruntime#26064: heads that share keys, and a copy of the keys for each of them.
@@ -77,11 +79,10 @@ fn shared_keys_equal_copies() {
         x.chunks(65 * 8).flat_map(|head| [head; 3]).flatten().copied().collect()
     };
     let (k, v) = (copies(&x.k), copies(&x.v));
-    for choice in [FLASH, STAGED] {
-        let run = |problem, inputs| gpu().attention_with(problem, inputs, choice).expect("good").o;
-        let copied = run(&copied, Inputs::new(&x.q, &k, &v));
-        assert!(run(&shared, x.inputs()) == copied, "{choice:?}");
-    }
+    Walk::new("shared keys").each(&shared, |kernel| {
+        let copied = kernel.run(&copied, Inputs::new(&x.q, &k, &v)).o;
+        assert!(kernel.run(&shared, x.inputs()).o == copied, "{}", kernel.name);
+    });
 }
 
 /// exllamav3#316: four runs, one result.
@@ -90,12 +91,14 @@ fn four_runs_give_one_result() {
     let problem = of([1, 2, 2, 512, 512, 72, 72]);
     let data = Data::new(&problem, 5);
     let [q, k, v] = [&data.q, &data.k, &data.v].map(|x| stored::<f16>(x));
-    for choice in [FLASH, STAGED] {
+    let stored = problem.clone().element(Group::Queries, Element::F16);
+    let stored = stored.element(Group::Keys, Element::F16);
+    Walk::new("four runs").each(&stored, |kernel| {
         let inputs = Inputs::new(&q, &k, &v);
-        let run = || gpu().attention_with(&problem, inputs, choice).expect("a good call");
-        let first = run();
-        assert!((0..3).all(|_| run() == first), "{choice:?}");
-    }
+        let run = || kernel.gpu().attention_with(&problem, inputs, kernel.choice());
+        let first = run().expect("a good call");
+        assert!((0..3).all(|_| run().as_ref() == Ok(&first)), "{}", kernel.name);
+    });
 }
 
 /// What cannot be addressed or bound is an error, before anything is allocated.

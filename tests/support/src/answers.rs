@@ -2,7 +2,7 @@
 
 use wgpu_attention::half::{bf16, f16};
 use wgpu_attention::{
-    Choice, Element, Error, Gpu, Inputs, Method, Output, Problem, Scalar, Tile, cpu,
+    Choice, Element, Error, Gpu, Group, Inputs, Method, Output, Problem, Scalar, Tile, cpu,
 };
 
 use crate::cases::Case;
@@ -72,6 +72,12 @@ impl Checked {
         }
         let (reference, tolerance) = answer(&case.problem, data.inputs());
         Checked { case, data, reference, tolerance }
+    }
+
+    /// The problem of a host call that has its operands stored as the case says.
+    pub fn stored_problem(&self) -> Problem {
+        let [queries, keys] = self.case.types;
+        self.case.problem.clone().element(Group::Queries, queries).element(Group::Keys, keys)
     }
 
     /// The host call, its operands stored as the case says; O as f32.
