@@ -2,7 +2,7 @@
 //! that stay on the GPU. How fast, how the cost grows with the cache, and what each storage type of
 //! the cache takes and costs in accuracy.
 //!
-//! `cargo run --release --example decode`
+//! `cargo run --release --bin decode`
 
 mod args;
 mod device;

@@ -1,7 +1,7 @@
 //! Attention inside another program: its own device, its own passes before and after, one encoder,
 //! one submit. The weights become a picture without ever leaving the GPU as numbers.
 //!
-//! `cargo run --release --example embed -- --tokens sentence --layer 5 --head 11 --out heat.png`
+//! `cargo run --release --bin embed -- --tokens sentence --layer 5 --head 11 --out heat.png`
 
 mod colour;
 mod picture;

@@ -1,7 +1,7 @@
 //! What attention costs as the tokens double: time, rate and memory of the CPU reference, the
 //! staged and the fused kernels, as a table, as CSV, as a picture.
 //!
-//! `cargo run --release --example scaling -- --plot scaling.svg`
+//! `cargo run --release --bin scaling -- --plot scaling.svg`
 
 mod chart;
 mod measure;
