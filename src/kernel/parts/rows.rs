@@ -1,7 +1,7 @@
 //! Where Q, K, V and O lie, and of which type they are.
 
 use super::Parts;
-use crate::kernel::{Slot, native_shader, shader};
+use crate::kernel::{File, Slot, native_shader, shader};
 use crate::{CacheShape, Element, Operand};
 
 impl Parts<'_> {
@@ -127,7 +127,7 @@ impl Parts<'_> {
     }
 
     /// A cache's own tables.
-    pub fn cache(&mut self, words: &'static str, slot: Slot) {
+    pub fn cache(&mut self, words: &'static File, slot: Slot) {
         self.file(shader!("cache"), Slot::Cache);
         self.file(words, slot);
     }
