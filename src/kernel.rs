@@ -131,10 +131,6 @@ impl Kernel {
                 (blocks.threads(), blocks.scores_bytes())
             }
             Kernel::Softmax => {
-                // Rows of scores whatever Q, K and V are: their storage is the arena or none.
-                if problem.is_arena() {
-                    parts.tensors(&[]);
-                }
                 parts.tables(&[Operand::Sinks]);
                 parts.sinks();
                 parts.scores(variant.scores_in);
@@ -148,7 +144,7 @@ impl Kernel {
             }
             Kernel::Values => {
                 parts.tensors(&[Slot::V]);
-                parts.files.push(shader!("key_rows"));
+                parts.files.extend([shader!("key_rows"), shader!("span")]);
                 parts.weights(variant.weights_in);
                 parts.output(variant);
                 (blocks.threads(), blocks.values_bytes())
@@ -232,7 +228,6 @@ impl Kernel {
                 (blocks.threads(), blocks.matrix_bytes())
             }
             Kernel::Merge => {
-                parts.tensors(&[]);
                 parts.file(shader!("scratch"), Slot::Scratch);
                 parts.output(&Variant { splits: 1, ..*variant });
                 (variant.row_threads, 0)

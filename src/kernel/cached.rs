@@ -63,18 +63,18 @@ impl CacheKernel {
         }
         match self {
             CacheKernel::PageOut => {
-                parts.texels(cache);
                 parts.pool_read();
                 parts.file(shader!("page"), Slot::Scratch);
             }
             CacheKernel::PageIn => {
-                parts.texels(cache);
+                parts.scales(cache);
                 parts.pool_write();
                 parts.file(shader!("page"), Slot::Scratch);
             }
             CacheKernel::Rotate => {
                 parts.rotary(rotary.is_some());
                 parts.queries(false);
+                parts.scatter(false);
                 parts.slots.extend([Slot::Q, Slot::O]);
             }
             CacheKernel::Append => {

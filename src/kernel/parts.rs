@@ -67,6 +67,7 @@ impl Parts<'_> {
     /// `buffer` or `arena`, depending on where a tensor lies.
     fn place(&mut self, home: Operand, slot: Slot, buffer: &'static File, arena: &'static File) {
         if self.problem.is_arena() && home != Operand::Scratch {
+            self.files.push(shader!("arena"));
             self.file(arena, Slot::Arena);
         } else {
             self.file(buffer, slot);
@@ -185,6 +186,7 @@ impl Parts<'_> {
         self.final_score();
         self.bias();
         self.mask();
+        self.files.push(shader!("span"));
         self.output(variant);
     }
 
@@ -197,6 +199,8 @@ impl Parts<'_> {
             self.files.push(shader!("output_partial"));
             return;
         }
+        self.queries(self.in_quads());
+        self.scatter(self.in_quads());
         let slot = if self.problem.is_arena() { Slot::Arena } else { Slot::O };
         match variant.method {
             // `softmax` has already written the LSE.

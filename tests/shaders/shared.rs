@@ -1,10 +1,39 @@
 //! What compiles once for many problems: a module's text is its key.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use wgpu::naga::{
+    back::spv,
+    compact::{KeepUnused, compact},
+    front::wgsl,
+    valid::{ValidationFlags, Validator},
+};
 use wgpu_attention::{Attention, Choice, Element, Group, Method, Problem, Shape, Tile};
 
-use crate::lanes;
+use crate::modules::modules;
+use crate::{CAPABILITIES, lanes};
+
+/// What an entry point does not reach is not compiled, but would compile the rest again.
+#[cfg(any(windows, target_os = "linux"))]
+#[test]
+fn equal_code_has_equal_text() {
+    let mut names = BTreeMap::new();
+    for dispatch in modules().into_values() {
+        let mut module = wgsl::parse_str(&dispatch.wgsl).expect("WGSL");
+        compact(&mut module, KeepUnused::No);
+        let info = Validator::new(ValidationFlags::all(), CAPABILITIES).validate(&module);
+        // Without names.
+        let options = spv::Options { flags: spv::WriterFlags::empty(), ..Default::default() };
+        let words = spv::write_vec(&module, &info.expect("a module"), &options, None);
+        let same = names.insert(words.expect("SPIR-V"), dispatch.wgsl);
+        assert!(
+            same.is_none(),
+            "two texts of one {}:\n{}",
+            dispatch.kernel,
+            same.unwrap_or_default()
+        );
+    }
+}
 
 /// The texts of one kernel over all of these plans.
 fn texts(kernel: &str, plans: impl IntoIterator<Item = (Problem, Choice)>) -> BTreeSet<String> {
