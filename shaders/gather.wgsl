@@ -3,10 +3,6 @@
 
 const LANES = vec4<u32>(0u, 1u, 2u, 3u);
 
-fn head_dims(quad: u32) -> vec4<u32> {
-    return min(4u * quad + LANES, vec4(HEAD_DIM - 1u));
-}
-
-fn value_dims(quad: u32) -> vec4<u32> {
-    return min(4u * quad + LANES, vec4(VALUE_DIM - 1u));
+fn dims_of(quad: u32, dim: u32) -> vec4<u32> {
+    return min(4u * quad + LANES, vec4(dim - 1u));
 }

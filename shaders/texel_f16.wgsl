@@ -1,7 +1,6 @@
 // A texel of the cache: 8 binary16.
 
 const TEXEL_QUADS = 2u;
-const HAS_SCALES = false;
 
 fn texel_quad(texel: vec4<u32>, quad: u32) -> vec4<f32> {
     let pairs = select(texel.xy, texel.zw, quad == 1u);

@@ -1,7 +1,6 @@
 // A texel of the cache: 4 f32.
 
 const TEXEL_QUADS = 1u;
-const HAS_SCALES = false;
 
 fn texel_quad(texel: vec4<u32>, quad: u32) -> vec4<f32> {
     return bitcast<vec4<f32>>(texel);

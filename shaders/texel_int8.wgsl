@@ -1,7 +1,6 @@
 // A texel of the cache: 16 signed bytes, in units of the row's scale.
 
 const TEXEL_QUADS = 4u;
-const HAS_SCALES = true;
 
 fn texel_quad(texel: vec4<u32>, quad: u32) -> vec4<f32> {
     let word = bitcast<i32>(texel[quad]);

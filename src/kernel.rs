@@ -6,6 +6,7 @@
 #[cfg(any(target_family = "wasm", test))]
 pub(crate) mod bare;
 mod cached;
+mod constants;
 mod lanes;
 mod loops;
 mod matrix;
@@ -16,6 +17,7 @@ mod tile;
 mod workgroup;
 
 pub(crate) use cached::{CACHE_THREADS, CacheKernel, PAGE_GROUPS};
+pub(crate) use constants::{Constant, File, compose};
 pub(crate) use loops::check_loops;
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use matrix::matrix_tiles;
@@ -98,7 +100,7 @@ impl Kernel {
         }
     }
 
-    const fn text(self) -> &'static str {
+    const fn file(self) -> &'static File {
         match self {
             Kernel::Scores => shader!("scores"),
             Kernel::Softmax => shader!("softmax"),
@@ -129,10 +131,6 @@ impl Kernel {
                 (blocks.threads(), blocks.scores_bytes())
             }
             Kernel::Softmax => {
-                // Rows of scores whatever Q, K and V are: their storage is the arena or none.
-                if problem.is_arena() {
-                    parts.tensors(&[]);
-                }
                 parts.tables(&[Operand::Sinks]);
                 parts.sinks();
                 parts.scores(variant.scores_in);
@@ -146,7 +144,7 @@ impl Kernel {
             }
             Kernel::Values => {
                 parts.tensors(&[Slot::V]);
-                parts.files.push(shader!("key_rows"));
+                parts.files.extend([shader!("key_rows"), shader!("span")]);
                 parts.weights(variant.weights_in);
                 parts.output(variant);
                 (blocks.threads(), blocks.values_bytes())
@@ -230,52 +228,45 @@ impl Kernel {
                 (blocks.threads(), blocks.matrix_bytes())
             }
             Kernel::Merge => {
-                parts.tensors(&[]);
                 parts.file(shader!("scratch"), Slot::Scratch);
                 parts.output(&Variant { splits: 1, ..*variant });
                 (variant.row_threads, 0)
             }
         };
-        parts.files.push(self.text());
-        let (files, slots, enable) = parts.finish();
-        let wgsl = enable.to_string() + &prologue(problem, variant) + &files;
+        parts.files.push(self.file());
+        let (wgsl, slots) = parts.finish(&constants_of(problem, variant));
         Module { name: self.name(), wgsl, slots, threads, workgroup_bytes }
     }
 }
 
-/// The constants in front of every module: the only generated WGSL.
-fn prologue(problem: &Problem, variant: &Variant) -> String {
+/// All that a kernel of attention may name.
+fn constants_of(problem: &Problem, variant: &Variant) -> [(Constant, u32); 24] {
     let shape = problem.shape;
     let blocks = &variant.blocks;
-    let constants = [
-        ("HEAD_DIM", shape.head_dim),
-        ("VALUE_DIM", shape.value_dim),
-        ("HEAD_QUADS", shape.head_dim.div_ceil(4)),
-        ("VALUE_QUADS", shape.value_dim.div_ceil(4)),
-        ("THREADS_Q", blocks.threads_q),
-        ("THREADS_K", blocks.threads_k),
-        ("SUBGROUP_SIZE", blocks.lanes),
-        ("SUBGROUPS", blocks.matrix.map_or(0, |matrix| matrix.subgroups)),
-        ("MATRIX_THREADS", blocks.threads()),
-        ("TILE_QUERIES", blocks.tile().queries),
-        ("TILE_KEYS", 4 * blocks.threads_k),
-        ("DIM_QUADS", blocks.dim_quads),
-        ("KEY_CHUNK", blocks.key_chunk),
-        ("QUAD_STEP", blocks.quad_step(problem)),
-        ("KEY_STEP", step(blocks.key_chunk)),
-        ("TILE_QUADS", blocks.tile_quads()),
-        ("OUT_QUADS", blocks.out_quads),
-        ("COLUMN_QUADS", blocks.column_quads()),
-        ("COLUMN_TILES", blocks.column_tiles),
-        ("SOFTMAX_THREADS", variant.row_threads),
-        ("PACK_THREADS", PACK_THREADS),
-        ("MERGE_THREADS", variant.row_threads),
-        ("K_TEXELS", problem.cache().map_or(0, |cache| cache.k_texels())),
-        ("V_TEXELS", problem.cache().map_or(0, |cache| cache.v_texels())),
-    ];
-    self::constants(&constants)
-}
-
-pub(crate) fn constants(constants: &[(&str, u32)]) -> String {
-    constants.iter().map(|(name, value)| format!("const {name} = {value}u;\n")).collect()
+    [
+        (Constant::HEAD_DIM, shape.head_dim),
+        (Constant::VALUE_DIM, shape.value_dim),
+        (Constant::HEAD_QUADS, shape.head_dim.div_ceil(4)),
+        (Constant::VALUE_QUADS, shape.value_dim.div_ceil(4)),
+        (Constant::THREADS_Q, blocks.threads_q),
+        (Constant::THREADS_K, blocks.threads_k),
+        (Constant::SUBGROUP_SIZE, blocks.lanes),
+        (Constant::SUBGROUPS, blocks.matrix.map_or(0, |matrix| matrix.subgroups)),
+        (Constant::MATRIX_THREADS, blocks.threads()),
+        (Constant::TILE_QUERIES, blocks.tile().queries),
+        (Constant::TILE_KEYS, 4 * blocks.threads_k),
+        (Constant::DIM_QUADS, blocks.dim_quads),
+        (Constant::KEY_CHUNK, blocks.key_chunk),
+        (Constant::QUAD_STEP, blocks.quad_step(problem)),
+        (Constant::KEY_STEP, step(blocks.key_chunk)),
+        (Constant::TILE_QUADS, blocks.tile_quads()),
+        (Constant::OUT_QUADS, blocks.out_quads),
+        (Constant::COLUMN_QUADS, blocks.column_quads()),
+        (Constant::COLUMN_TILES, blocks.column_tiles),
+        (Constant::SOFTMAX_THREADS, variant.row_threads),
+        (Constant::PACK_THREADS, PACK_THREADS),
+        (Constant::MERGE_THREADS, variant.row_threads),
+        (Constant::K_TEXELS, problem.cache().map_or(0, |cache| cache.k_texels())),
+        (Constant::V_TEXELS, problem.cache().map_or(0, |cache| cache.v_texels())),
+    ]
 }

@@ -1,7 +1,7 @@
 //! Which WGSL files make the kernels of a cache.
 
 use super::parts::Parts;
-use super::{Module, Slot, constants, shader};
+use super::{Constant, File, Module, Slot, shader};
 use crate::{CacheShape, Pairing, Problem, Rotary};
 
 /// The kernels of a cache. File, entry point and label carry the same word.
@@ -32,7 +32,7 @@ impl CacheKernel {
         }
     }
 
-    const fn text(self) -> &'static str {
+    const fn file(self) -> &'static File {
         match self {
             CacheKernel::PageOut => shader!("page_out"),
             CacheKernel::PageIn => shader!("page_in"),
@@ -63,18 +63,18 @@ impl CacheKernel {
         }
         match self {
             CacheKernel::PageOut => {
-                parts.texels(cache);
                 parts.pool_read();
                 parts.file(shader!("page"), Slot::Scratch);
             }
             CacheKernel::PageIn => {
-                parts.texels(cache);
+                parts.scales(cache);
                 parts.pool_write();
                 parts.file(shader!("page"), Slot::Scratch);
             }
             CacheKernel::Rotate => {
                 parts.rotary(rotary.is_some());
                 parts.queries(false);
+                parts.scatter(false);
                 parts.slots.extend([Slot::Q, Slot::O]);
             }
             CacheKernel::Append => {
@@ -92,25 +92,23 @@ impl CacheKernel {
                 parts.slots.extend([Slot::KOut, Slot::VOut]);
             }
         }
-        parts.files.push(self.text());
-        let (files, slots, enable) = parts.finish();
+        parts.files.push(self.file());
         let shape = problem.shape;
         let (pairs, positions) = rotary.map_or((0, 0), |rotary| (rotary.pairs, rotary.positions));
         let adjacent = rotary.is_some_and(|rotary| rotary.pairing == Pairing::Adjacent);
-        let prologue = constants(&[
-            ("HEAD_DIM", shape.head_dim),
-            ("VALUE_DIM", shape.value_dim),
-            ("HEAD_QUADS", shape.head_dim.div_ceil(4)),
-            ("VALUE_QUADS", shape.value_dim.div_ceil(4)),
-            ("K_TEXELS", cache.k_texels()),
-            ("V_TEXELS", cache.v_texels()),
-            ("ROTARY_PAIRS", pairs),
-            ("ROTARY_POSITIONS", positions),
-            ("ROTARY_ADJACENT", adjacent.into()),
-            ("CACHE_THREADS", threads),
-            ("PAGE_GROUPS", PAGE_GROUPS),
+        let (wgsl, slots) = parts.finish(&[
+            (Constant::HEAD_DIM, shape.head_dim),
+            (Constant::VALUE_DIM, shape.value_dim),
+            (Constant::HEAD_QUADS, shape.head_dim.div_ceil(4)),
+            (Constant::VALUE_QUADS, shape.value_dim.div_ceil(4)),
+            (Constant::K_TEXELS, cache.k_texels()),
+            (Constant::V_TEXELS, cache.v_texels()),
+            (Constant::ROTARY_PAIRS, pairs),
+            (Constant::ROTARY_POSITIONS, positions),
+            (Constant::ROTARY_ADJACENT, adjacent.into()),
+            (Constant::CACHE_THREADS, threads),
+            (Constant::PAGE_GROUPS, PAGE_GROUPS),
         ]);
-        let wgsl = enable.to_string() + &prologue + &files;
         Module { name: self.name(), wgsl, slots, threads, workgroup_bytes: 0 }
     }
 }

@@ -2,7 +2,7 @@
 
 mod rows;
 
-use super::{Slot, Variant, native_shader, shader};
+use super::{Constant, File, Slot, Variant, compose, native_shader, shader};
 use crate::{Method, Operand, Problem};
 
 /// The files and slots of a module in the making.
@@ -10,7 +10,7 @@ pub(super) struct Parts<'a> {
     problem: &'a Problem,
     /// f16 is read as the type, not out of words.
     native: bool,
-    pub files: Vec<&'static str>,
+    pub files: Vec<&'static File>,
     pub slots: Vec<Slot>,
     /// Some file names the type f16.
     names_f16: bool,
@@ -40,8 +40,8 @@ impl Parts<'_> {
         self.slots.retain(|&slot| slot != Slot::Problem);
     }
 
-    /// The text of each file once, the slots in order, and the line that must be in front of all.
-    pub fn finish(mut self) -> (String, Vec<Slot>, &'static str) {
+    /// The module, with each file once, and the slots in order.
+    pub fn finish(mut self, constants: &[(Constant, u32)]) -> (String, Vec<Slot>) {
         self.slots.sort_unstable();
         self.slots.dedup();
         let mut seen = Vec::new();
@@ -56,17 +56,18 @@ impl Parts<'_> {
             (false, true) => "enable f16;\n",
             (false, false) => "",
         };
-        (self.files.join("\n"), self.slots, enable)
+        (enable.to_string() + &compose(constants, &self.files), self.slots)
     }
 
-    pub fn file(&mut self, text: &'static str, slot: Slot) {
-        self.files.push(text);
+    pub fn file(&mut self, file: &'static File, slot: Slot) {
+        self.files.push(file);
         self.slots.push(slot);
     }
 
     /// `buffer` or `arena`, depending on where a tensor lies.
-    fn place(&mut self, home: Operand, slot: Slot, buffer: &'static str, arena: &'static str) {
+    fn place(&mut self, home: Operand, slot: Slot, buffer: &'static File, arena: &'static File) {
         if self.problem.is_arena() && home != Operand::Scratch {
+            self.files.push(shader!("arena"));
             self.file(arena, Slot::Arena);
         } else {
             self.file(buffer, slot);
@@ -185,6 +186,7 @@ impl Parts<'_> {
         self.final_score();
         self.bias();
         self.mask();
+        self.files.push(shader!("span"));
         self.output(variant);
     }
 
@@ -197,6 +199,8 @@ impl Parts<'_> {
             self.files.push(shader!("output_partial"));
             return;
         }
+        self.queries(self.in_quads());
+        self.scatter(self.in_quads());
         let slot = if self.problem.is_arena() { Slot::Arena } else { Slot::O };
         match variant.method {
             // `softmax` has already written the LSE.

@@ -1,7 +1,7 @@
 //! The WGSL files, as part of the program.
 
-/// The text of a file in `shaders/`. In browsers, where every byte is downloaded, without comments
-/// and indentation.
+/// A file in `shaders/`. In browsers, where every byte is downloaded, without comments and
+/// indentation.
 macro_rules! shader {
     ($name:literal) => {{
         const FULL: &str =
@@ -16,7 +16,8 @@ macro_rules! shader {
                 Err(_) => FULL,
             }
         };
-        TEXT
+        const FILE: &crate::kernel::File = &crate::kernel::File::new(TEXT);
+        FILE
     }};
 }
 pub(crate) use shader;
@@ -25,10 +26,10 @@ pub(crate) use shader;
 macro_rules! native_shader {
     ($name:literal) => {{
         #[cfg(not(target_family = "wasm"))]
-        const TEXT: &str = crate::kernel::shader!($name);
+        const FILE: &crate::kernel::File = crate::kernel::shader!($name);
         #[cfg(target_family = "wasm")]
-        const TEXT: &str = "";
-        TEXT
+        const FILE: &crate::kernel::File = &crate::kernel::File::new("");
+        FILE
     }};
 }
 pub(crate) use native_shader;

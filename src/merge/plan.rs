@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Merge;
 use crate::attention::Pipeline;
 use crate::buffers::first_bound;
-use crate::kernel::{Module, Slot, check_loops, shader};
+use crate::kernel::{Constant, Module, Slot, check_loops, compose, shader};
 use crate::plan::{check_binding, check_groups_and_uniforms, check_module, fold};
 use crate::scope::{Later, Now, Scope};
 use crate::{Attention, Dispatch, Element, Error, Operand};
@@ -95,10 +95,10 @@ const THREADS: u32 = 64;
 fn module(merge: &Merge, threads: u32, row_threads: u32) -> Module {
     let value_dim = merge.shape().value_dim;
     let constants = [
-        ("VALUE_DIM", value_dim),
-        ("VALUE_QUADS", value_dim.div_ceil(4)),
-        ("ROW_THREADS", row_threads),
-        ("MERGE_ROWS", threads / row_threads),
+        (Constant::VALUE_DIM, value_dim),
+        (Constant::VALUE_QUADS, value_dim.div_ceil(4)),
+        (Constant::ROW_THREADS, row_threads),
+        (Constant::MERGE_ROWS, threads / row_threads),
     ];
     let mut files = vec![shader!("strides"), shader!("states"), shader!("weight")];
     files.extend(match merge.element_of(Operand::O) {
@@ -134,7 +134,7 @@ fn module(merge: &Merge, threads: u32, row_threads: u32) -> Module {
     files.push(shader!("merge_states"));
     Module {
         name: "merge_states",
-        wgsl: crate::kernel::constants(&constants) + &files.join("\n"),
+        wgsl: compose(&constants, &files),
         slots,
         threads,
         workgroup_bytes: 0,

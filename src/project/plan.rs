@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{LAID_OUT, Projection, Rows};
 use crate::attention::Pipeline;
 use crate::buffers::{Need, Range, Recording, encodes, first_bound, uniform_buffer};
-use crate::kernel::{Module, Slot, check_loops, check_workgroup, shader};
+use crate::kernel::{Constant, Module, Slot, check_loops, check_workgroup, compose, shader};
 use crate::plan::{check_binding, check_groups_and_uniforms, check_module, fold};
 use crate::scope::{Later, Now, Scope};
 use crate::{Attention, Buffers, Dispatch, Error, Operand};
@@ -119,8 +119,11 @@ fn workgroup_bytes(threads: u32) -> u32 {
 }
 
 fn module(projection: &Projection, threads: u32) -> Module {
-    let constants =
-        [("PROJECT_THREADS", threads), ("PROJECT_TILE", 4 * threads), ("PROJECT_QUADS", QUADS)];
+    let constants = [
+        (Constant::PROJECT_THREADS, threads),
+        (Constant::PROJECT_TILE, 4 * threads),
+        (Constant::PROJECT_QUADS, QUADS),
+    ];
     let storage = match projection.is_quads() {
         true => shader!("projection_quads"),
         false => shader!("projection_words"),
@@ -138,7 +141,7 @@ fn module(projection: &Projection, threads: u32) -> Module {
     slots.extend(projection.operands().into_iter().filter_map(Slot::of));
     Module {
         name: "project",
-        wgsl: crate::kernel::constants(&constants) + &files.join("\n"),
+        wgsl: compose(&constants, &files),
         slots,
         threads: threads * threads,
         workgroup_bytes: workgroup_bytes(threads),

@@ -17,7 +17,7 @@ async function verdicts(folder) {
 }
 
 test('Tint takes every module', { timeout: 120_000 }, async (t) => {
-  // tests/shaders.rs writes them.
+  // tests/shaders/ writes them.
   const all = await verdicts(process.env.WGSL ?? 'target/tmp/wgsl');
   assert.ok(all.length > 100, `${all.length} modules`);
   // Composed for adapters with more workgroup memory than every browser grants.

@@ -1,37 +1,63 @@
 //! Where Q, K, V and O lie, and of which type they are.
 
 use super::Parts;
-use crate::kernel::{Slot, native_shader, shader};
+use crate::kernel::{File, Slot, native_shader, shader};
 use crate::{CacheShape, Element, Operand};
 
 impl Parts<'_> {
-    pub fn tensors(&mut self, used: &[Slot]) {
-        let in_quads = self.problem.is_quads() && !self.problem.is_arena();
-        if self.problem.is_arena() {
-            self.files.push(shader!("arena"));
+    /// Rows and strides of Q, K, V and O are whole quads, in buffers of their own.
+    pub fn in_quads(&self) -> bool {
+        self.problem.is_quads() && !self.problem.is_arena()
+    }
+
+    /// Those of Q, K and V that are read.
+    pub fn tensors(&mut self, read: &[Slot]) {
+        if read.contains(&Slot::Q) {
+            self.loaded_queries();
         }
-        self.queries(in_quads);
+        let keys = [Slot::K, Slot::V].map(|slot| read.contains(&slot));
         let cached = self.problem.cache().is_some();
-        if cached {
-            self.cached_keys(used.iter().any(|slot| matches!(slot, Slot::K | Slot::V)));
-        } else {
-            self.keys(in_quads);
-            self.files.push(shader!("rows_strided"));
+        if keys.contains(&true) {
+            match cached {
+                true => self.cached_keys(),
+                false => self.loaded_keys(keys),
+            }
         }
         let own = |&slot: &Slot| if self.problem.is_arena() { Slot::Arena } else { slot };
-        let bound = used.iter().filter(|slot| !(cached && matches!(slot, Slot::K | Slot::V)));
+        let bound = read.iter().filter(|slot| !(cached && matches!(slot, Slot::K | Slot::V)));
         self.slots.extend(bound.map(own));
     }
 
-    /// Q and O where they are, K and V where `pack` has put them.
+    /// Q where it is, K and V where `pack` has put them.
     pub fn packed_tensors(&mut self) {
-        if self.problem.is_arena() {
-            self.files.push(shader!("arena"));
-        }
-        self.queries(self.problem.is_quads() && !self.problem.is_arena());
+        self.loaded_queries();
         self.pool_read();
         self.files.push(native_shader!("keys_in_pack"));
         self.slots.push(if self.problem.is_arena() { Slot::Arena } else { Slot::Q });
+    }
+
+    /// Quads of Q.
+    fn loaded_queries(&mut self) {
+        self.queries(self.in_quads());
+        if !self.in_quads() {
+            self.files.extend([shader!("gather"), shader!("gather_queries")]);
+        }
+    }
+
+    /// Quads of K and of V, if they are read.
+    fn loaded_keys(&mut self, [k, v]: [bool; 2]) {
+        self.keys(self.in_quads());
+        self.files.push(shader!("rows_strided"));
+        if self.in_quads() {
+            return;
+        }
+        self.files.push(shader!("gather"));
+        if k {
+            self.files.push(shader!("gather_keys"));
+        }
+        if v {
+            self.files.push(shader!("gather_values"));
+        }
     }
 
     /// The type of Q and O, and access to them.
@@ -44,20 +70,24 @@ impl Parts<'_> {
             Element::Bf16 => shader!("queries_bf16"),
             _ => shader!("queries_f32"),
         });
+        match self.problem.is_arena() {
+            true => self.files.extend([shader!("arena"), shader!("queries_in_arena")]),
+            false if in_quads => self.files.push(shader!("queries_in_quads")),
+            false => self.files.push(shader!("queries_in_words")),
+        }
+    }
+
+    /// Quads of O to where it is.
+    pub fn scatter(&mut self, in_quads: bool) {
         if in_quads {
-            self.files.push(shader!("queries_in_quads"));
             return;
         }
-        let words = element.bytes() == 4 || (element == Element::F16 && native);
-        self.files.extend([
-            shader!("gather"),
-            shader!("gather_queries"),
-            if words { shader!("scatter_words") } else { shader!("scatter_pairs") },
-            match self.problem.is_arena() {
-                true => shader!("queries_in_arena"),
-                false => shader!("queries_in_words"),
-            },
-        ]);
+        let element = self.problem.element_of(Operand::O);
+        let words = element.bytes() == 4 || (element == Element::F16 && self.native);
+        self.files.push(match words {
+            true => shader!("scatter_words"),
+            false => shader!("scatter_pairs"),
+        });
     }
 
     /// The type of K and V, and access to them.
@@ -70,18 +100,11 @@ impl Parts<'_> {
             Element::Bf16 => shader!("keys_bf16"),
             _ => shader!("keys_f32"),
         });
-        if in_quads {
-            self.files.push(shader!("keys_in_quads"));
-            return;
+        match self.problem.is_arena() {
+            true => self.files.extend([shader!("arena"), shader!("keys_in_arena")]),
+            false if in_quads => self.files.push(shader!("keys_in_quads")),
+            false => self.files.push(shader!("keys_in_words")),
         }
-        self.files.extend([
-            shader!("gather"),
-            shader!("gather_keys"),
-            match self.problem.is_arena() {
-                true => shader!("keys_in_arena"),
-                false => shader!("keys_in_words"),
-            },
-        ]);
     }
 
     /// What reading or writing 16-bit elements in words takes.
@@ -94,15 +117,13 @@ impl Parts<'_> {
         }
     }
 
-    /// K and V of a cache, if they are read.
-    fn cached_keys(&mut self, read: bool) {
+    /// K and V of a cache.
+    fn cached_keys(&mut self) {
         let Some(cache) = self.problem.cache() else { return };
-        if read {
-            self.cache(shader!("words_read"), Slot::Words);
-            self.texels(cache);
-            self.pool_read();
-            self.files.push(shader!("keys_in_cache"));
-        }
+        self.cache(shader!("words_read"), Slot::Words);
+        self.texels(cache);
+        self.pool_read();
+        self.files.push(shader!("keys_in_cache"));
     }
 
     pub fn pool_read(&mut self) {
@@ -127,26 +148,31 @@ impl Parts<'_> {
     }
 
     /// A cache's own tables.
-    pub fn cache(&mut self, words: &'static str, slot: Slot) {
+    pub fn cache(&mut self, words: &'static File, slot: Slot) {
         self.file(shader!("cache"), Slot::Cache);
         self.file(words, slot);
     }
 
     /// What a cache's texels hold, and in which pages.
     pub fn texels(&mut self, cache: &CacheShape) {
-        let element = match cache.element {
-            Element::F16 => [shader!("element_f16"), shader!("texel_f16")],
-            Element::Bf16 => [shader!("element_bf16"), shader!("texel_bf16")],
-            Element::Int8 => [shader!("scales_words"), shader!("texel_int8")],
-            Element::F32 => [shader!("scales_none"), shader!("texel_f32")],
-        };
-        self.files.extend(element);
-        if matches!(cache.element, Element::F16 | Element::Bf16) {
-            self.files.push(shader!("scales_none"));
+        match cache.element {
+            Element::F32 => self.files.push(shader!("texel_f32")),
+            Element::F16 => self.files.extend([shader!("element_f16"), shader!("texel_f16")]),
+            Element::Bf16 => self.files.extend([shader!("element_bf16"), shader!("texel_bf16")]),
+            Element::Int8 => self.files.push(shader!("texel_int8")),
         }
+        self.scales(cache);
         self.files.push(match cache.paging {
             Some(_) => shader!("pages_table"),
             None => shader!("pages_contiguous"),
+        });
+    }
+
+    /// Whether its rows have scales.
+    pub fn scales(&mut self, cache: &CacheShape) {
+        self.files.push(match cache.element {
+            Element::Int8 => shader!("scales_words"),
+            _ => shader!("scales_none"),
         });
     }
 }

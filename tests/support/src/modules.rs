@@ -15,7 +15,7 @@ use crate::{lanes, matrices};
 const FLASH: Choice = Choice::method(Method::Flash);
 
 /// What some modules need: f16 packed in words, the type itself, subgroups, and matrices.
-const CAPABILITIES: Capabilities = Capabilities::SHADER_FLOAT16_IN_FLOAT32
+pub const CAPABILITIES: Capabilities = Capabilities::SHADER_FLOAT16_IN_FLOAT32
     .union(Capabilities::SHADER_FLOAT16)
     .union(Capabilities::SUBGROUP)
     .union(Capabilities::COOPERATIVE_MATRIX);
