@@ -8,14 +8,20 @@ use wgpu_attention::{
 
 use crate::support::{Data, default_limits_gpu, gpu, max_error};
 
+/// Features of a device that was made without them.
 #[test]
-fn kept_in_a_file() {
+fn none_without_the_feature() {
     let error = PipelineFile::open(default_limits_gpu(), "anywhere").expect_err("no feature");
     assert!(matches!(error, Error::Limit { .. }), "{error}");
-    let has = gpu().device().features().contains(wgpu::Features::PIPELINE_CACHE);
-    println!("PIPELINE_CACHE: {}", if has { "yes" } else { "no" });
-    if !has {
-        assert!(PipelineFile::open(gpu(), "anywhere").is_err());
+}
+
+/// Read again, damaged in between. Where the adapter has no such cache, that is what the error says.
+#[test]
+fn kept_in_a_file() {
+    if !gpu().device().features().contains(wgpu::Features::PIPELINE_CACHE) {
+        let error = PipelineFile::open(gpu(), "anywhere").expect_err("no feature");
+        assert!(matches!(error, Error::Limit { .. }), "{error}");
+        println!("1 skipped: the adapter keeps no pipelines");
         return;
     }
     let folder = std::env::temp_dir().join(format!("wgpu-attention-pipes-{}", std::process::id()));
