@@ -79,20 +79,18 @@ fn measured(tuned: &Tuned) -> usize {
 fn every_kind_of_problem() {
     let few = gpu().clone().with_attention(two_methods(gpu().planner().clone()));
     let mut tuner = patient(&few);
-    let mut compared = 0;
     for (name, problem) in kinds() {
         let tuned =
             tuner.measure(&problem, |_| {}).unwrap_or_else(|error| panic!("{name}: {error}"));
         let raced = measured(&tuned);
-        compared += usize::from(raced > 1);
+        // Only one method writes matrices; without keys all do the same.
+        assert_eq!(raced > 1, !["scores", "no keys"].contains(&name), "{name}");
         let by_tuning = tuner.attention().plan(&problem).expect(name);
         let by_hand = few.planner().plan_with(&problem, tuned.choice).expect(name);
         assert!(by_tuning.describe() == by_hand.describe(), "{name}: {}", tuned.choice);
         assert_eq!(tuner.tuning().get(&Class::of(&problem).expect(name)), Some(tuned.choice));
         println!("{name}: {raced} agree; {}", tuned.choice);
     }
-    // Matrices are written by one method only.
-    assert_eq!(compared, kinds().len() - 1);
 }
 
 /// All methods there are, and all tiles of use for so few tokens.
