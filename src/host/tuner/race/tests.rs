@@ -106,6 +106,25 @@ fn three_go_on_to_the_final() {
     assert!(matches!(tuned.candidates[3].outcome, Outcome::Slow { .. }));
 }
 
+/// Two calls, two heats, then three rounds that alone decide.
+#[test]
+fn heats_decide_nothing() {
+    for (micros, median) in [
+        ([1_000, 1_000, 2_000, 2_000, 500, 600, 700], 600),
+        ([1_000, 1_000, 500, 500, 1_100, 1_200, 1_300], 1_200),
+    ] {
+        let at = std::cell::Cell::new(0);
+        let script = Script::new(|choice| match place(choice) {
+            0 => call(1_000),
+            _ => call(micros[at.replace(at.get() + 1)]),
+        });
+        let tuned = race(&script, TunerSettings::default().rounds(3), 2);
+        let Outcome::Final { time, .. } = tuned.candidates[1].outcome else { panic!("{tuned:?}") };
+        assert_eq!(time, Duration::from_micros(median));
+        assert_eq!(place(tuned.choice), usize::from(median < 950));
+    }
+}
+
 /// Each takes 2 s to compile and half a second for two calls: after two of them 5 s have passed.
 #[test]
 fn the_last_enters_at_half_of_the_budget() {
