@@ -35,6 +35,7 @@ pub use tuning::Tuning;
 #[derive(Clone, Debug)]
 pub struct Attention {
     shared: Arc<Shared>,
+    loop_limit: Option<u32>,
     excluded: options::Excluded,
     #[cfg(not(target_family = "wasm"))]
     tuning: Tuning,
@@ -43,7 +44,6 @@ pub struct Attention {
 struct Shared {
     device: wgpu::Device,
     limits: wgpu::Limits,
-    loop_limit: Option<u32>,
     /// Lanes of a subgroup, if shaders can use them and there is one size only.
     subgroup: Option<u32>,
     /// Rows of the matrices that shaders multiply, and the most lanes of a subgroup.
@@ -81,7 +81,6 @@ impl Attention {
         let shared = Shared {
             device: device.clone(),
             limits: device.limits(),
-            loop_limit: options.loop_limit.resolve(&info),
             subgroup: (device.features().contains(wgpu::Features::SUBGROUP)
                 && info.subgroup_min_size == info.subgroup_max_size)
                 .then_some(info.subgroup_max_size),
@@ -98,10 +97,18 @@ impl Attention {
         };
         Attention {
             shared: Arc::new(shared),
+            loop_limit: options.loop_limit.resolve(&info),
             excluded: options.excluded,
             #[cfg(not(target_family = "wasm"))]
             tuning: options.tuning,
         }
+    }
+
+    /// The same, with the same pipelines, with another limit: see [`Options::loop_limit`].
+    #[must_use]
+    pub fn with_loop_limit(self, limit: LoopLimit) -> Attention {
+        let loop_limit = limit.resolve(&self.device().adapter_info());
+        Attention { loop_limit, ..self }
     }
 
     /// The same, with the same pipelines, but no plan uses this method: see [`Options::without`].
@@ -264,7 +271,7 @@ impl Attention {
     }
 
     pub(crate) fn loop_limit(&self) -> Option<u32> {
-        self.shared.loop_limit
+        self.loop_limit
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Entry>> {

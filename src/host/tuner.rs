@@ -3,10 +3,15 @@
 mod clock;
 mod decide;
 mod file;
+mod machine;
 mod operands;
 mod race;
 mod report;
+#[cfg(test)]
+mod script;
 mod settings;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +20,9 @@ use std::time::Duration;
 use super::Gpu;
 use super::sealed::{Loaded, header, read, seal, unseal, write};
 use crate::{Attention, Choice, Class, Error, Operand, Problem, Tuning};
+use clock::Timer;
 use file::Found;
+use machine::Machine;
 use race::Race;
 pub use report::{Candidate, Outcome, Progress, Tuned};
 pub use settings::TunerSettings;
@@ -88,15 +95,19 @@ impl Tuner {
     /// # Errors
     /// As [`Tuner::measure`].
     pub fn tune(&mut self, problem: &Problem, show: impl FnMut(Progress)) -> Result<Choice, Error> {
-        let class = Class::of(problem)?;
-        let budget = self.settings.budget;
-        let enough = self.unfinished.get(&class).is_none_or(|spent| *spent >= budget);
-        let planner = self.gpu.planner();
-        let possible = |choice: &Choice| planner.plan_with(problem, *choice).is_ok();
-        match self.tuning.get(&class).filter(possible) {
-            Some(choice) if enough => Ok(choice),
-            _ => self.measure(problem, show).map(|tuned| tuned.choice),
+        match self.known(problem)? {
+            Some(choice) => Ok(choice),
+            None => self.measure(problem, show).map(|tuned| tuned.choice),
         }
+    }
+
+    /// What was found for a problem's class, if it is good enough not to measure again.
+    fn known(&self, problem: &Problem) -> Result<Option<Choice>, Error> {
+        let class = Class::of(problem)?;
+        let spent = self.unfinished.get(&class);
+        let enough = spent.is_none_or(|spent| *spent >= self.settings.budget);
+        let possible = |choice: &Choice| self.gpu.planner().plan_with(problem, *choice).is_ok();
+        Ok(self.tuning.get(&class).filter(|_| enough).filter(possible))
     }
 
     /// Measures a problem, which stands for its class, whether that is known or not, and says what
@@ -117,14 +128,26 @@ impl Tuner {
         if problem.elements(Operand::O) == 0 {
             return Err(Error::Size { what: "o", need: "an element, to be measured", got: 0 });
         }
-        let known = self.tuning.get(&Class::of_valid(&problem));
+        let gpu = self.gpu.clone();
+        let mut machine = Machine::new(&gpu).map_err(|error| gpu.explain(error))?;
+        self.race(&problem, &mut machine, &mut show)
+    }
+
+    /// Measures a problem that can be, by a timer's times, and keeps what was found.
+    fn race(
+        &mut self,
+        problem: &Problem,
+        timer: &mut dyn Timer,
+        show: &mut dyn FnMut(Progress),
+    ) -> Result<Tuned, Error> {
+        let known = self.tuning.get(&Class::of_valid(problem));
         let planner = self.gpu.planner();
-        let possible = |choice: &Choice| planner.plan_with(&problem, *choice).is_ok();
+        let possible = |choice: &Choice| planner.plan_with(problem, *choice).is_ok();
         // A choice of the class may not suit this problem: then the planner falls back, too.
         let mut choices: Vec<Choice> = known.into_iter().filter(possible).collect();
         choices.push(Choice::default());
-        choices.extend(planner.proposals(&problem));
-        let race = Race::new(&self.gpu, &problem, &self.settings, &mut show);
+        choices.extend(planner.proposals(problem));
+        let race = Race::new(&self.gpu, problem, &self.settings, timer, show);
         let tuned =
             race.and_then(|race| race.run(&choices)).map_err(|error| self.gpu.explain(error))?;
         self.tuning = std::mem::take(&mut self.tuning).with(tuned.class, tuned.choice);

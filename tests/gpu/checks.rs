@@ -2,9 +2,7 @@
 
 use std::sync::OnceLock;
 
-use wgpu_attention::{
-    Attention, Choice, Error, Gpu, Inputs, LoopLimit, Options, Output, Problem, cpu,
-};
+use wgpu_attention::{Choice, Error, Gpu, Inputs, LoopLimit, Output, Problem, cpu};
 
 pub use wgpu_attention_support::answers::{Checked, EVERYTHING, FLASH, LSE, STAGED, Wants, answer};
 
@@ -20,8 +18,8 @@ pub fn split_gpu() -> &'static Gpu {
 }
 
 pub fn limited(iterations: u32) -> Gpu {
-    let options = Options::default().loop_limit(LoopLimit::Iterations(iterations));
-    gpu().clone().with_attention(Attention::with(gpu().device(), options))
+    let planner = gpu().planner().clone();
+    gpu().clone().with_attention(planner.with_loop_limit(LoopLimit::Iterations(iterations)))
 }
 
 /// Hands a problem's output to `check` once for each implementation: the definition and the twin on

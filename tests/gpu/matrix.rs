@@ -93,9 +93,8 @@ fn every_case() {
 #[test]
 fn split_keys() {
     let Some(gpu) = gpu() else { return };
-    let options = Options::from_adapter(&adapter()).loop_limit(LoopLimit::Iterations(1500));
-    let attention = Attention::with(gpu.device(), options);
-    let split = gpu.clone().with_attention(attention);
+    let split = gpu.planner().clone().with_loop_limit(LoopLimit::Iterations(1500));
+    let split = gpu.clone().with_attention(split);
     let many = table().iter().filter(|checked| {
         let plan = split.planner().plan_with(&halves(checked.case.problem.clone()), MATRIX);
         plan.is_ok_and(|plan| plan.describe().split_keys.is_some())

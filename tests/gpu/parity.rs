@@ -2,8 +2,8 @@
 //! whenever it computes the same.
 
 use wgpu_attention::{
-    Align, Attention, Choice, Element, Gpu, Inputs, Layout, LoopLimit, Operand, Options, Output,
-    Problem, Shape, Tile, cpu,
+    Align, Choice, Element, Gpu, Inputs, Layout, LoopLimit, Operand, Output, Problem, Shape, Tile,
+    cpu,
 };
 
 use crate::checks::{
@@ -118,9 +118,9 @@ fn folded_grids_and_rounds() {
         ..Default::default()
     };
     let (device, queue) = device(limits);
-    let options = Options::default().loop_limit(LoopLimit::Iterations(300));
     let whole = Gpu::from_device(device, queue);
-    let split = whole.clone().with_attention(Attention::with(whole.device(), options));
+    let split = whole.planner().clone().with_loop_limit(LoopLimit::Iterations(300));
+    let split = whole.clone().with_attention(split);
     let case = |name: &str, [heads, q_len]: [u32; 2]| {
         let shape = Shape::self_attention(1, heads, q_len, 8).kv_len(150);
         cases::case(name, Problem::new(shape).causal().align(Align::BottomRight))

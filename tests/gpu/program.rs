@@ -3,9 +3,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock};
 
-use wgpu_attention::{
-    Attention, Error, Inputs, LoopLimit, Operand, Options, Output, Problem, Tile, cpu,
-};
+use wgpu_attention::{Attention, Error, Inputs, LoopLimit, Operand, Output, Problem, Tile, cpu};
 
 use crate::support::max_error;
 
@@ -77,7 +75,7 @@ impl Program {
             seen.lock().expect("no panic").push(error.to_string());
         }));
         let attention = Attention::new(&device);
-        let split = Attention::with(&device, Options::default().loop_limit(FEW));
+        let split = attention.clone().with_loop_limit(FEW);
         Program { instance, adapter, device, queue, attention, split, uncaptured }
     }
 

@@ -4,6 +4,8 @@ use std::sync::OnceLock;
 
 use wgpu_attention::Gpu;
 
+use crate::program::Program;
+
 pub use wgpu_attention_support::data::{Data, max_error, normal};
 
 /// The device of all tests. No adapter is a failure, not a skip.
@@ -17,8 +19,8 @@ pub fn gpu() -> &'static Gpu {
 pub fn default_limits_gpu() -> &'static Gpu {
     static GPU: OnceLock<Gpu> = OnceLock::new();
     GPU.get_or_init(|| {
-        let (device, queue) = device(wgpu::Limits::default());
-        Gpu::from_device(device, queue)
+        let Program { device, queue, attention, .. } = Program::shared();
+        Gpu::from_device(device.clone(), queue.clone()).with_attention(attention.clone())
     })
 }
 

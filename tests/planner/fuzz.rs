@@ -2,7 +2,6 @@
 //! check arithmetic for overflow, so a sum that wraps is a panic too.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -247,22 +246,19 @@ fn random_problems_are_answered() {
     let pretended = [LoopLimit::Unlimited, LoopLimit::Iterations(65_535)]
         .map(|loop_limit| Pretend::new(&wgpu::Limits::default(), loop_limit));
     let mut counts = [0u32; 3];
-    let mut slowest = Duration::ZERO;
     let mut panicked = Vec::new();
     for seed in 0..PROBLEMS {
         let mut draw = Draw::new(seed);
         let (problem, choice) = (draw.problem(), draw.choice());
         let d_model = draw.size(&DIMS);
         let pretend = &pretended[seed as usize % 2];
-        let start = Instant::now();
         match catch_unwind(AssertUnwindSafe(|| ask(pretend, &problem, choice, d_model))) {
             Ok(answer) => counts[answer] += 1,
             Err(_) => panicked.push(format!("seed {seed}: {choice:?} {problem:?}")),
         }
-        slowest = slowest.max(start.elapsed());
     }
     let [wrong, refused, planned] = counts;
-    println!("{wrong} wrong, {refused} refused, {planned} planned; the slowest took {slowest:?}");
+    println!("{wrong} wrong, {refused} refused, {planned} planned");
     assert!(panicked.is_empty(), "{} panics:\n{}", panicked.len(), panicked.join("\n"));
     assert!(wrong > 1000 && refused > 100 && planned > 500);
 }

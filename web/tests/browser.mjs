@@ -4,8 +4,8 @@ import { chromium } from 'playwright-core';
 
 import { address, serve } from '../static.mjs';
 
-/** Creating a pipeline takes the software adapter a second; on a busy machine ten. */
-const patience = 60_000;
+/** After so many ms it hangs: a browser that starts on a busy machine takes minutes, if not ten. */
+const patience = 600_000;
 
 const flags = [
   '--disable-background-networking',

@@ -5,6 +5,9 @@ import { after, before, test } from 'node:test';
 
 import { open } from './browser.mjs';
 
+/** After so many ms it hangs: cases by the hundred, each with pipelines of its own. */
+const patience = 7_200_000;
+
 let browser;
 
 before(async () => {
@@ -18,7 +21,7 @@ before(async () => {
 
 after(() => browser?.close());
 
-test('every case of the table', { timeout: 900_000 }, async (t) => {
+test('every case of the table', { timeout: patience }, async (t) => {
   const { page } = browser;
   const count = await page.evaluate(() => wasm.count());
   assert.ok(count >= 292, `${count} cases`);
@@ -43,7 +46,7 @@ test('every case of the table', { timeout: 900_000 }, async (t) => {
   assert.equal(wrong.length, 0, wrong.join('\n'));
 });
 
-test('a real model', { timeout: 300_000 }, async (t) => {
+test('a real model', { timeout: patience }, async (t) => {
   const error = await browser.page.evaluate(() => webgpu.model());
   t.diagnostic(`worst ${error.toFixed(2)} of what is allowed`);
   assert.ok(error > 0 && error <= 1, `${error}`);

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 
 import { safetensors } from '../page/safetensors.js';
 import { attention, decimals, lesson, start, words } from './lesson.mjs';
-import { becomes, goTo, patience, reads, tip, visit } from './page.mjs';
+import { becomes, goTo, reads, tip, visit } from './page.mjs';
 
 const sentence = () => {
   const { buffer, byteOffset, length } = readFileSync(
@@ -28,8 +28,8 @@ const cells = (id) =>
 
 test('“it” looks at “animal” in one head and at “tired” in another', async () => {
   await goTo(page, 'model');
-  const most = (pattern, wait) => reads(page, 'model-most', pattern, wait);
-  await most(/^Layer 5, head 11: “it” attends most to “animal”, 67.%$/, patience);
+  const most = (pattern) => reads(page, 'model-most', pattern);
+  await most(/^Layer 5, head 11: “it” attends most to “animal”, 67.%$/);
   await pick('“it” → “tired”: layer 2, head 1').click();
   await most(/^Layer 2, head 1: “it” attends most to “tired”, 71.%$/);
   assert.equal(await choice('Layer').inputValue(), '2');
@@ -74,7 +74,7 @@ test('every head of every layer shows the model’s own weights', async () => {
 
 test('shuffled tokens take their outputs along, but not under the causal mask', async () => {
   await goTo(page, 'order');
-  await reads(page, 'order-says', /every token keeps its output\.$/, patience);
+  await reads(page, 'order-says', /every token keeps its output\.$/);
   const says = (pattern) => reads(page, 'order-says', pattern);
   const inOrder = lesson.computed.out.map((out) => `(${out.map(decimals).join(', ')})`);
   const shuffled = await cells('order-table');
@@ -138,7 +138,7 @@ test('random vectors of 64 numbers spread by 8, and by 1 when divided', async ()
   );
   const read = async () =>
     says
-      .exec(await reads(page, 'scale-says', says, patience))
+      .exec(await reads(page, 'scale-says', says))
       .slice(1)
       .map(Number);
   const first = await cells('scale-table');

@@ -16,7 +16,8 @@ async function verdicts(folder) {
   return Object.entries(JSON.parse(stdout));
 }
 
-test('Tint takes every module', { timeout: 120_000 }, async (t) => {
+// After an hour it hangs.
+test('Tint takes every module', { timeout: 3_600_000 }, async (t) => {
   // tests/shaders/ writes them.
   const all = await verdicts(process.env.WGSL ?? 'target/tmp/wgsl');
   assert.ok(all.length > 100, `${all.length} modules`);

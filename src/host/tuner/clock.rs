@@ -1,11 +1,7 @@
-//! How long a bound plan takes, and what it computes.
+//! How long a bound plan takes.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use futures_intrusive::channel::shared::oneshot_channel;
-
-use crate::host::{Gpu, transfer};
-use crate::scope::{Later, Scope};
 use crate::{Bound, Error};
 
 /// Calls of one submit at most.
@@ -14,92 +10,69 @@ const MOST_CALLS: u32 = 1000;
 /// sees the submit as well.
 const BY_DEVICE: Duration = Duration::from_millis(2);
 const BY_HOST: Duration = Duration::from_millis(20);
+/// What the device's clock may say of the host's time: more than all of it, by how the two drift apart.
+const MOST_OF_HOST: f64 = 1.1;
+const LEAST_OF_HOST: f64 = 0.5;
 
-/// Measures by timestamp queries where the device has them and they make sense, else from submit to
-/// completion.
-pub(super) struct Clock<'g> {
-    gpu: &'g Gpu,
-    stamps: Option<Stamps>,
+/// Where a race has its times from: the machine, or a script in tests, which so depend on no machine's
+/// speed.
+pub(super) trait Timer {
+    /// Since the race began.
+    fn elapsed(&self) -> Duration;
+
+    /// Runs so many calls in one submit. Their seconds by the host's clock and, where there is one, by
+    /// the device's.
+    fn submit(&mut self, bound: &Bound, calls: u32) -> Result<(f64, Option<f64>), Error>;
+
+    /// Does without the device's clock from now on.
+    fn drop_stamps(&mut self);
 }
 
-/// Two queries, and where their results go.
-struct Stamps {
-    set: wgpu::QuerySet,
-    resolved: wgpu::Buffer,
-    readback: wgpu::Buffer,
-    /// Seconds of a tick.
-    period: f64,
+/// What a race makes of a timer: how often to call, which clock to believe.
+pub(super) struct Clock<'t> {
+    timer: &'t mut dyn Timer,
+    /// The device's clock, which has agreed with the host's.
+    by_device: bool,
 }
 
-impl<'g> Clock<'g> {
-    pub fn new(gpu: &'g Gpu) -> Result<Clock<'g>, Error> {
-        let has = gpu.device.features().contains(wgpu::Features::TIMESTAMP_QUERY);
-        // Mesa's llvmpipe writes the last stamp before the last dispatch is done; and where a CPU runs
-        // the shaders, the host's clock sees all there is to see.
-        let software = gpu.device.adapter_info().device_type == wgpu::DeviceType::Cpu;
-        let stamps = if has && !software { Some(Stamps::new(gpu)?) } else { None };
-        Ok(Clock { gpu, stamps })
+impl<'t> Clock<'t> {
+    pub fn new(timer: &'t mut dyn Timer) -> Clock<'t> {
+        Clock { timer, by_device: false }
+    }
+
+    pub fn elapsed(&self) -> Duration {
+        self.timer.elapsed()
     }
 
     /// Calls that a measurement should consist of, if one takes so many seconds, and none of which
     /// should take longer than `most`.
     pub fn calls(&self, seconds: f64, most: Duration) -> u32 {
-        let long_enough = if self.stamps.is_some() { BY_DEVICE } else { BY_HOST };
+        let long_enough = if self.by_device { BY_DEVICE } else { BY_HOST };
         calls(seconds, long_enough.min(most))
     }
 
     /// The first calls. From then on the device's clock is used only if it agreed with the host's on
     /// how long many of them took.
     pub fn first(&mut self, bound: &Bound) -> Result<(), Error> {
-        self.submit(bound, 1)?;
-        if self.stamps.is_some() {
-            let (wall, _) = self.submit(bound, 1)?;
-            let (wall, stamped) = self.submit(bound, calls(wall, BY_HOST))?;
-            if !stamped.is_some_and(|stamped| 0.5 * wall <= stamped && stamped <= 1.1 * wall) {
-                self.stamps = None;
+        let (_, stamped) = self.timer.submit(bound, 1)?;
+        if stamped.is_some() {
+            let (wall, _) = self.timer.submit(bound, 1)?;
+            let (wall, stamped) = self.timer.submit(bound, calls(wall, BY_HOST))?;
+            let agreed = LEAST_OF_HOST * wall..=MOST_OF_HOST * wall;
+            self.by_device = stamped.is_some_and(|stamped| agreed.contains(&stamped));
+            if !self.by_device {
+                self.timer.drop_stamps();
             }
         }
         Ok(())
     }
 
     /// Seconds that one of so many calls takes, all in one submit.
-    pub fn time(&self, bound: &Bound, calls: u32) -> Result<f64, Error> {
-        let (wall, stamped) = self.submit(bound, calls)?;
+    pub fn time(&mut self, bound: &Bound, calls: u32) -> Result<f64, Error> {
+        let (wall, stamped) = self.timer.submit(bound, calls)?;
+        let sound = |&stamped: &f64| stamped > 0.0 && stamped <= MOST_OF_HOST * wall;
+        let stamped = stamped.filter(|_| self.by_device).filter(sound);
         Ok(stamped.unwrap_or(wall) / f64::from(calls))
-    }
-
-    /// Seconds on the host's and, if they make sense, on the device's clock.
-    fn submit(&self, bound: &Bound, calls: u32) -> Result<(f64, Option<f64>), Error> {
-        let Gpu { device, queue, .. } = self.gpu;
-        let mut scope = Later::default();
-        let begun = Instant::now();
-        let submission = scope.run(device, || {
-            let mut encoder = device.create_command_encoder(&Default::default());
-            let timestamp_writes =
-                self.stamps.as_ref().map(|stamps| wgpu::ComputePassTimestampWrites {
-                    query_set: &stamps.set,
-                    beginning_of_pass_write_index: Some(0),
-                    end_of_pass_write_index: Some(1),
-                });
-            let label = Some("wgpu-attention tuner");
-            let descriptor = wgpu::ComputePassDescriptor { label, timestamp_writes };
-            let mut pass = encoder.begin_compute_pass(&descriptor);
-            (0..calls).for_each(|_| bound.encode(&mut pass));
-            drop(pass);
-            if let Some(Stamps { set, resolved, readback, .. }) = &self.stamps {
-                encoder.resolve_query_set(set, 0..2, resolved, 0);
-                encoder.copy_buffer_to_buffer(resolved, 0, readback, 0, readback.size());
-            }
-            queue.submit([encoder.finish()])
-        })?;
-        pollster::block_on(scope.outcome())?;
-        pollster::block_on(transfer::done(device, submission))?;
-        let wall = begun.elapsed().as_secs_f64();
-        let Some(Stamps { readback, period, .. }) = &self.stamps else { return Ok((wall, None)) };
-        let ticks = read(self.gpu, readback)?;
-        let ticks: [u64; 2] = [0, 8].map(|at| bytemuck::pod_read_unaligned(&ticks[at..at + 8]));
-        let stamped = ticks[1].wrapping_sub(ticks[0]) as f64 * period;
-        Ok((wall, Some(stamped).filter(|&stamped| stamped > 0.0 && stamped <= 1.1 * wall)))
     }
 }
 
@@ -108,59 +81,11 @@ fn calls(seconds: f64, long_enough: Duration) -> u32 {
     ((long_enough.as_secs_f64() / seconds.max(1e-9)) as u32).clamp(1, MOST_CALLS)
 }
 
-impl Stamps {
-    fn new(gpu: &Gpu) -> Result<Stamps, Error> {
-        use wgpu::BufferUsages as Usage;
-        let device = &gpu.device;
-        Later::default().run(device, || {
-            let buffer = |usage| {
-                device.create_buffer(&wgpu::BufferDescriptor {
-                    label: Some("wgpu-attention tuner"),
-                    size: 2 * 8,
-                    usage,
-                    mapped_at_creation: false,
-                })
-            };
-            Stamps {
-                set: device.create_query_set(&wgpu::QuerySetDescriptor {
-                    label: Some("wgpu-attention tuner"),
-                    ty: wgpu::QueryType::Timestamp,
-                    count: 2,
-                }),
-                resolved: buffer(Usage::QUERY_RESOLVE | Usage::COPY_SRC),
-                readback: buffer(Usage::COPY_DST | Usage::MAP_READ),
-                period: f64::from(gpu.queue.get_timestamp_period()) * 1e-9,
-            }
-        })
-    }
-}
-
-/// A mappable buffer's bytes, after all that was submitted.
-pub(super) fn read(gpu: &Gpu, buffer: &wgpu::Buffer) -> Result<Vec<u8>, Error> {
-    let (sender, mapped) = oneshot_channel();
-    let mut scope = Later::default();
-    let submission = scope.run(&gpu.device, || {
-        buffer.map_async(wgpu::MapMode::Read, .., move |result| {
-            let _ = sender.send(result); // Nobody waits any more: nothing to do.
-        });
-        gpu.queue.submit([])
-    })?;
-    pollster::block_on(scope.outcome())?;
-    pollster::block_on(transfer::done(&gpu.device, submission))?;
-    match pollster::block_on(mapped.receive()) {
-        Some(Ok(())) => {}
-        _ => return Err(Error::DeviceLost("the device dropped a readback".into())),
-    }
-    let view = buffer.get_mapped_range(..);
-    let bytes = view.map_err(|error| Error::Device(error.to_string()))?.to_vec();
-    buffer.unmap();
-    Ok(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::host::tuner::operands::Operands;
+    use crate::host::tuner::script::{Cost, Script, noop};
     use crate::{Problem, Shape};
 
     #[test]
@@ -173,26 +98,64 @@ mod tests {
         }
     }
 
-    /// Stamps of many calls, on whatever adapter there is: all but the last one are seen everywhere.
+    /// A device's clock that says so much of the host's time: what a call takes, how many calls a
+    /// measurement has, and whether the device's clock was dropped.
     #[test]
-    fn the_clocks_agree() {
-        let gpu = Gpu::new().expect("an adapter: on Debian install mesa-vulkan-drivers");
-        if !gpu.device.features().contains(wgpu::Features::TIMESTAMP_QUERY) {
-            println!("no timestamp queries here");
-            return;
-        }
-        let problem = Problem::new(Shape::self_attention(1, 2, 64, 16));
+    fn a_device_that_disagrees_is_not_believed() {
+        let gpu = noop();
+        let problem = Problem::new(Shape::self_attention(1, 2, 5, 4));
         let operands = Operands::new(&gpu, &problem).expect("operands");
         let plan = gpu.planner().plan(&problem).expect("a plan");
         let bound = plan.bind(operands.buffers()).expect("bound");
-        let clock = Clock { gpu: &gpu, stamps: Some(Stamps::new(&gpu).expect("queries")) };
-        clock.submit(&bound, 1).expect("a submit");
-        let ratio = |_| {
-            let (wall, stamped) = clock.submit(&bound, 200).expect("a submit");
-            stamped.expect("a time") / wall
+        let millis = |of_host: Option<f64>| {
+            let cost = |_| Cost { call: Duration::from_millis(1), ..Cost::default() };
+            let script = Script::new(cost);
+            let script = match of_host {
+                Some(of_host) => script.with_device(of_host),
+                None => script,
+            };
+            let mut timer = &script;
+            let mut clock = Clock::new(&mut timer);
+            clock.first(&bound).expect("a call");
+            let seconds = clock.time(&bound, 10).expect("a time");
+            let calls = clock.calls(1e-3, Duration::MAX);
+            let submits = script.submits.borrow().iter().map(|submit| submit.1).collect::<Vec<_>>();
+            ((seconds * 1e6).round(), calls, script.drops.get(), submits)
         };
-        let ratio = (0..5).map(ratio).fold(0.0, f64::max);
-        println!("the device sees {ratio:.3} of the host's time");
-        assert!(ratio > 0.5, "{ratio}");
+        assert_eq!(millis(None), (1000.0, 20, 0, vec![1, 10]));
+        for (of_host, micros) in [(0.5, 500.0), (0.9, 900.0), (1.1, 1100.0)] {
+            assert_eq!(millis(Some(of_host)), (micros, 2, 0, vec![1, 1, 20, 10]), "{of_host}");
+        }
+        for of_host in [0.0, 0.49, 1.11, -1.0, f64::NAN] {
+            assert_eq!(millis(Some(of_host)), (1000.0, 20, 1, vec![1, 1, 20, 10]), "{of_host}");
+        }
+    }
+
+    /// One measurement in which the device's clock makes no sense is the host's.
+    #[test]
+    fn a_device_that_stumbles_is_not_believed_then() {
+        struct Stumbles(Vec<f64>);
+        impl Timer for Stumbles {
+            fn elapsed(&self) -> Duration {
+                Duration::ZERO
+            }
+            fn submit(&mut self, _: &Bound, _: u32) -> Result<(f64, Option<f64>), Error> {
+                Ok((1.0, Some(self.0.remove(0))))
+            }
+            fn drop_stamps(&mut self) {
+                panic!("it agreed");
+            }
+        }
+        let gpu = noop();
+        let problem = Problem::new(Shape::self_attention(1, 2, 5, 4));
+        let operands = Operands::new(&gpu, &problem).expect("operands");
+        let plan = gpu.planner().plan(&problem).expect("a plan");
+        let bound = plan.bind(operands.buffers()).expect("bound");
+        // Three of them are the first calls.
+        let mut timer = Stumbles(vec![9.0, 9.0, 0.8, 0.7, 1.2, 0.0, -1.0, 0.25]);
+        let mut clock = Clock::new(&mut timer);
+        clock.first(&bound).expect("a call");
+        let times = [0; 5].map(|_| clock.time(&bound, 1).expect("a time"));
+        assert_eq!(times, [0.7, 1.0, 1.0, 1.0, 0.25]);
     }
 }

@@ -2,7 +2,7 @@
 
 use half::{bf16, f16};
 
-use super::clock;
+use super::machine;
 use crate::host::Gpu;
 use crate::host::spare::{Spare, Use};
 use crate::scope::{Later, Scope};
@@ -42,6 +42,12 @@ impl Operands {
         self.cache.as_ref().map_or(all, |cache| all.cache(cache))
     }
 
+    /// The buffer of an operand.
+    #[cfg(test)]
+    pub fn buffer(&self, operand: Operand) -> Option<&wgpu::Buffer> {
+        self.held.iter().find(|held| held.0 == operand).map(|held| &held.1)
+    }
+
     /// Forgets what was computed: the next answer is the next call's own.
     pub fn clear(&self, gpu: &Gpu) -> Result<(), Error> {
         submit(gpu, |encoder| {
@@ -62,7 +68,7 @@ impl Operands {
             submit(gpu, |encoder| {
                 encoder.copy_buffer_to_buffer(buffer, 0, &staging, 0, buffer.size());
             })?;
-            let bytes = clock::read(gpu, &staging)?;
+            let bytes = machine::read(gpu, &staging)?;
             let halves = || bytes.chunks_exact(2).map(|two| [two[0], two[1]]);
             match problem.element_of(*operand) {
                 Element::F16 => numbers.extend(halves().map(|x| f16::from_le_bytes(x).to_f32())),

@@ -1,8 +1,8 @@
 //! Candidates of one class against the incumbent.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::clock::Clock;
+use super::clock::{Clock, Timer};
 use super::decide::{agree, median, ratio, winner};
 use super::operands::{Operands, make};
 use super::report::{Candidate, Outcome, Progress, Tuned};
@@ -25,7 +25,6 @@ pub(super) struct Race<'a> {
     settings: &'a TunerSettings,
     class: Class,
     show: &'a mut dyn FnMut(Progress),
-    begun: Instant,
     clock: Clock<'a>,
     operands: Operands,
     scratch: wgpu::Buffer,
@@ -64,6 +63,7 @@ impl<'a> Race<'a> {
         gpu: &'a Gpu,
         problem: &'a Problem,
         settings: &'a TunerSettings,
+        timer: &'a mut dyn Timer,
         show: &'a mut dyn FnMut(Progress),
     ) -> Result<Race<'a>, Error> {
         Ok(Race {
@@ -72,8 +72,7 @@ impl<'a> Race<'a> {
             settings,
             class: Class::of_valid(problem),
             show,
-            begun: Instant::now(),
-            clock: Clock::new(gpu)?,
+            clock: Clock::new(timer),
             operands: Operands::new(gpu, problem)?,
             scratch: make(gpu, Operand::Scratch, 0)?,
             seen: Vec::new(),
@@ -219,7 +218,7 @@ impl<'a> Race<'a> {
             };
             Candidate { choice: entrant.choice, outcome }
         };
-        let elapsed = self.begun.elapsed();
+        let elapsed = self.clock.elapsed();
         let candidates: Vec<_> = self.entrants.into_iter().enumerate().map(outcome).collect();
         let unmeasured = |candidate: &Candidate| matches!(candidate.outcome, Outcome::Unmeasured);
         let finished = !candidates.iter().any(unmeasured);
@@ -234,12 +233,15 @@ impl<'a> Race<'a> {
     }
 
     fn is_past(&self, part: f64) -> bool {
-        self.begun.elapsed().as_secs_f64() > part * self.settings.budget.as_secs_f64()
+        self.clock.elapsed().as_secs_f64() > part * self.settings.budget.as_secs_f64()
     }
 
     fn show(&mut self, round: u32, [turn, candidates]: [usize; 2], choice: Choice) {
         let [candidate, candidates] = [turn as u32 + 1, candidates as u32];
-        let (class, elapsed) = (self.class, self.begun.elapsed());
+        let (class, elapsed) = (self.class, self.clock.elapsed());
         (self.show)(Progress { class, round, candidate, candidates, choice, elapsed });
     }
 }
+
+#[cfg(test)]
+mod tests;

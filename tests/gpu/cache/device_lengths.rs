@@ -1,8 +1,7 @@
 //! Lengths and counts that the device has from elsewhere, and what else a cached problem may have.
 
 use wgpu_attention::{
-    Attention, Band, Buffers, CacheShape, Element, Inputs, LoopLimit, Operand, Options, Pool,
-    Problem, cpu,
+    Band, Buffers, CacheShape, Element, Inputs, LoopLimit, Operand, Pool, Problem, cpu,
 };
 
 use super::both::{Both, Setup};
@@ -122,8 +121,8 @@ fn counts_of_the_devices_own() {
 #[test]
 fn everything_else_of_a_problem() {
     let program = Program::shared();
-    let few = Options::default().loop_limit(LoopLimit::Iterations(480));
-    let split = Attention::with(&program.device, few);
+    let few = LoopLimit::Iterations(480);
+    let split = program.attention.clone().with_loop_limit(few);
     let plain = CacheShape::new(3, 2, 150, 6).value_dim(5).pool(Pool::Texture);
     type Change = fn(Problem) -> Problem;
     let changes: [(&str, Change); 9] = [

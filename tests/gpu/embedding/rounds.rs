@@ -1,6 +1,6 @@
 //! Partial results that do not fit at once are made in several rounds: the same bits as in one.
 
-use wgpu_attention::{Attention, Choice, Gpu, Method, Options, Output, Problem, Shape, Tile};
+use wgpu_attention::{Choice, Gpu, Method, Output, Problem, Shape, Tile};
 
 use crate::program::{FEW, Program};
 use crate::support::Data;
@@ -13,7 +13,7 @@ fn run(bytes: u64, problem: &Problem, choice: Choice) -> (Output, usize) {
         ..wgpu::Limits::default()
     };
     let program = Program::shared().neighbour(limits);
-    let attention = Attention::with(&program.device, Options::default().loop_limit(FEW));
+    let attention = program.attention.clone().with_loop_limit(FEW);
     let plan = attention.plan_with(problem, choice).expect("a plan");
     assert!(plan.scratch_bytes() <= bytes);
     let dispatches = plan.describe().dispatches.iter().filter(|d| d.kernel == "merge").count();

@@ -3,14 +3,14 @@
 
 mod call;
 
-use wgpu_attention::{Attention, Choice, LoopLimit, Method, Operand, Options, Tile};
+use wgpu_attention::{Attention, Choice, LoopLimit, Method, Operand, Tile};
 
 use crate::program::Program;
 use call::{Call, Own, problems};
 
 /// Few enough iterations to split keys after 32 or 64, a search for sequences included.
 fn split(program: &Program) -> Attention {
-    Attention::with(&program.device, Options::default().loop_limit(LoopLimit::Iterations(350)))
+    program.attention.clone().with_loop_limit(LoopLimit::Iterations(350))
 }
 
 fn each_kernel(work: impl Fn(&Program, &Call, [Operand; 2], &str)) {

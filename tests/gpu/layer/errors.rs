@@ -1,7 +1,5 @@
 //! What is wrong with a projection or a layer before there are data or a device.
 
-use std::time::{Duration, Instant};
-
 use wgpu_attention::{
     Align, Choice, Error, LayerInputs, Layout, MultiHead, Operand, Problem, Projection,
     ProjectionInputs, Rows, Shape, cpu,
@@ -216,16 +214,9 @@ fn projected_tensors_that_pass_the_largest_buffer() {
     good();
 }
 
-/// The most address space that this process has had; zeros that nobody touched count too.
-fn peak_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmPeak:"))?;
-    Some(1024 * peak.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?)
-}
-
-/// A refused call allocates nothing: weights of 65,000 tokens would be 17 GB.
+/// Weights of 65,000 tokens would be 17 GB. `tests/allocations.rs` counts what the refusal takes.
 #[test]
-fn refused_calls_are_quick() {
+fn weights_that_pass_the_largest_binding() {
     let tokens = 65_000u32;
     let problem = Problem::new(Shape::self_attention(1, 1, tokens, 4)).weights();
     let need = 4 * u64::from(tokens) * u64::from(tokens);
@@ -234,18 +225,9 @@ fn refused_calls_are_quick() {
     let inputs = wgpu_attention::Inputs::new(&x, &x, &x);
     let layer = MultiHead::new(4, problem.clone());
     let tensors = Tensors::new(&layer, 1);
-    // Drivers take what they take for a device before anything is measured.
-    good();
-    let (start, before) = (Instant::now(), peak_bytes());
     let got = gpu().attention(&problem, inputs).expect_err("17 GB");
     assert_same("attention", &got, &want);
     let got = gpu().multi_head(&layer, tensors.inputs()).expect_err("17 GB");
     assert_same("layer", &got, &want);
-    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
-    match before.zip(peak_bytes()) {
-        // Tests beside this one need far less.
-        Some((before, after)) => assert!(after - before < need / 2, "{before} B, then {after} B"),
-        None => println!("allocations: skipped, this system does not tell"),
-    }
     good();
 }

@@ -3,7 +3,7 @@
 
 use wgpu_attention::{
     Align, Attention, Buffers, Choice, LayerOutput, LoopLimit, Method, MultiHead, MultiHeadPlan,
-    Operand, Options, Problem, Shape, Tile, cpu,
+    Operand, Problem, Shape, Tile, cpu,
 };
 
 use super::{TOLERANCE, Tensors, layer_error};
@@ -21,7 +21,7 @@ fn choices() -> [Choice; 2] {
 
 /// Loop iterations so few that keys are split after 32 or 64.
 fn split(program: &Program) -> Attention {
-    Attention::with(&program.device, Options::default().loop_limit(LoopLimit::Iterations(300)))
+    program.attention.clone().with_loop_limit(LoopLimit::Iterations(300))
 }
 
 fn plan(attention: &Attention, layer: &MultiHead, choice: Choice) -> MultiHeadPlan {

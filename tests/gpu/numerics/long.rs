@@ -1,9 +1,7 @@
 //! Calls so long that something else breaks first: loops that a driver ends, and scores that do
 //! not fit a binding.
 
-use wgpu_attention::{
-    Attention, Error, Gpu, LoopLimit, Method, Options, Output, Problem, Shape, cpu,
-};
+use wgpu_attention::{Error, Gpu, LoopLimit, Method, Output, Problem, Shape, cpu};
 
 use crate::checks::{EVERYTHING, FLASH, LSE, STAGED};
 use crate::kernels::{DECODE, broadcast};
@@ -52,8 +50,8 @@ fn all_keys_count(problem: &Problem, data: &Data) {
         let lse = |output: &Output| output.lse.clone().expect("wanted");
         (max_error(&got.o, &want.o), max_error(&lse(got), &lse(&want)))
     };
-    let unlimited = Options::default().loop_limit(LoopLimit::Unlimited);
-    let unlimited = gpu().clone().with_attention(Attention::with(gpu().device(), unlimited));
+    let unlimited = gpu().planner().clone().with_loop_limit(LoopLimit::Unlimited);
+    let unlimited = gpu().clone().with_attention(unlimited);
     let info = gpu().device().adapter_info();
     for (name, choice, wants) in [
         ("fused", FLASH, LSE),

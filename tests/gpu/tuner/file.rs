@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use wgpu_attention::{
-    Choice, Class, Error, Gpu, Loaded, Method, Problem, Shape, Tile, Tuner, TunerSettings, Tuning,
+    Choice, Class, Error, Gpu, Loaded, Method, Problem, Shape, Tile, Tuner, Tuning,
 };
 
+use super::{hasty, patient, small, two_methods};
 use crate::support::{default_limits_gpu, gpu};
 
 /// A folder of one test's own, gone afterwards.
@@ -56,28 +56,23 @@ fn load(file: &PathBuf) -> (Loaded, Tuning) {
 #[test]
 fn the_unfinished_goes_on() {
     let folder = Folder::new("unfinished");
-    let problem = Problem::new(Shape::self_attention(1, 2, 40, 16));
-    let with = |budget| {
-        Tuner::new(gpu())
-            .with_settings(TunerSettings::default().budget(Duration::from_millis(budget)))
-    };
-    let mut hasty = with(1);
-    let tuned = hasty.measure(&problem, |_| {}).expect("measured");
+    let gpu = gpu().clone().with_attention(two_methods(gpu().planner().clone()));
+    let mut tuner = hasty(&gpu);
+    let tuned = tuner.measure(&small(), |_| {}).expect("measured");
     assert!(!tuned.finished);
-    assert_eq!(hasty.tune(&problem, |_| panic!("again")).expect("known"), tuned.choice);
-    hasty.save(folder.file()).expect("written");
-    for (budget, again) in [(1, false), (60_000, true), (1, false)] {
-        let mut next = with(budget);
+    assert_eq!(tuner.tune(&small(), |_| panic!("again")).expect("known"), tuned.choice);
+    tuner.save(folder.file()).expect("written");
+    // After the patient one it is finished.
+    for (make, again) in
+        [(hasty as fn(&Gpu) -> Tuner, false), (patient, true), (hasty, false), (patient, false)]
+    {
+        let mut next = make(&gpu);
         assert_eq!(next.load(folder.file()), Loaded::Fresh);
         let mut measured = false;
-        next.tune(&problem, |_| measured = true).expect("a choice");
-        assert_eq!(measured, again, "{budget} ms");
+        next.tune(&small(), |_| measured = true).expect("a choice");
+        assert_eq!(measured, again);
         next.save(folder.file()).expect("written");
     }
-    // By now it is finished.
-    let mut patient = with(600_000);
-    assert_eq!(patient.load(folder.file()), Loaded::Fresh);
-    patient.tune(&problem, |_| panic!("measured again")).expect("known");
 }
 
 #[test]
@@ -100,18 +95,18 @@ fn survives_a_restart() {
     assert_eq!(knowing.load(folder.file()), Loaded::Fresh);
     assert_eq!(*knowing.tuning(), newer);
     // What was measured here is what a restarted program plans with.
-    let problem = Problem::new(Shape::self_attention(1, 2, 30, 8));
-    let mut measured = Tuner::new(gpu());
+    let problem = small();
+    let mut measured = hasty(gpu());
     let choice = measured.tune(&problem, |_| {}).expect("measured");
     measured.save(folder.file()).expect("written");
-    let mut restarted = Tuner::new(gpu());
+    let mut restarted = hasty(gpu());
     assert_eq!(restarted.load(folder.file()), Loaded::Fresh);
     assert_eq!(restarted.tune(&problem, |_| panic!("measured again")).expect("known"), choice);
     // Not so what the device does not allow.
     let without = gpu().planner().clone().without(Method::Flash);
     let tuning =
         Tuning::default().with(Class::of(&problem).expect("valid"), Choice::method(Method::Flash));
-    let mut excluded = Tuner::new(&gpu().clone().with_attention(without.with_tuning(tuning)));
+    let mut excluded = hasty(&gpu().clone().with_attention(without.with_tuning(tuning)));
     let mut measured = false;
     let choice = excluded.tune(&problem, |_| measured = true).expect("measured");
     assert!(measured && choice.method != Some(Method::Flash), "{choice}");
