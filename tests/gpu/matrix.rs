@@ -5,8 +5,7 @@ use std::sync::OnceLock;
 
 use wgpu_attention::half::f16;
 use wgpu_attention::{
-    Align, Attention, Choice, Element, Error, Gpu, Inputs, LoopLimit, Method, Options, Problem,
-    Shape, Tile,
+    Align, Choice, Element, Error, Gpu, Inputs, LoopLimit, Method, Problem, Shape, Tile,
 };
 
 use crate::checks::{Checked, FLASH, LSE, Run};
