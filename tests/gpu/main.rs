@@ -9,6 +9,7 @@ mod data;
 mod embedding;
 mod errors;
 mod golden;
+mod kernels;
 mod layer;
 mod lesson;
 mod matrix;

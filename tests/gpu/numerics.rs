@@ -4,6 +4,7 @@
 mod behind;
 mod hidden;
 mod long;
+mod means;
 
 use wgpu_attention::{Output, Problem, Shape};
 
