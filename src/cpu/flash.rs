@@ -1,11 +1,10 @@
 //! The f32 twin of `flash.wgsl` and `merge.wgsl`.
 
-use super::rows::{Call, Sight};
+use super::rows::{Call, LARGEST_SCORE, Sight};
 use crate::{Error, Inputs, Operand, Output, Problem, Scalar, Tile};
 
 /// Below every score that counts: "no key seen yet". Real scores are kept above it, and finite.
 const LOWEST: f32 = f32::MIN;
-const LARGEST_SCORE: f32 = 3.4e38;
 
 /// What a sweep over some keys leaves behind: unnormalised output, maximum, sum.
 struct Partial {
@@ -146,9 +145,9 @@ fn score<T: Scalar, C: Scalar>(
     if cap > 0.0 {
         s = cap * (s / cap).clamp(-15.0, 15.0).tanh();
     }
-    s += call.alibi(at, sight, j) as f32;
-    s += if bias.is_finite() { bias.clamp(-2.3e38, 2.3e38) } else { bias };
-    s.clamp(-LARGEST_SCORE, LARGEST_SCORE)
+    // In quarters: huge terms do not overflow before all are added.
+    let quarter = 0.25 * s + (0.25 * call.alibi(at, sight, j)) as f32 + 0.25 * bias;
+    4.0 * quarter.clamp(-0.25 * LARGEST_SCORE, 0.25 * LARGEST_SCORE)
 }
 
 /// (o, m, l) over the union of the parts' keys.

@@ -4,6 +4,9 @@ use std::ops::Range;
 
 use crate::{BiasLayout, Error, Inputs, Layout, Operand, Problem, Scalar};
 
+/// No score that is a number is larger.
+pub(super) const LARGEST_SCORE: f32 = 3.4e38;
+
 /// One checked call.
 pub(super) struct Call<'a, T, C> {
     pub problem: &'a Problem,

@@ -4,6 +4,8 @@
 mod cases;
 #[path = "../data/expected.rs"]
 mod expected;
+#[path = "../data/reports.rs"]
+pub mod reports;
 #[path = "../data/sentence.rs"]
 mod sentence;
 #[path = "../data/tensor.rs"]
