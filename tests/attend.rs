@@ -17,5 +17,7 @@ mod hostile;
 mod made;
 #[path = "attend/tool.rs"]
 mod tool;
+#[path = "attend/twice.rs"]
+mod twice;
 #[path = "attend/whole.rs"]
 mod whole;

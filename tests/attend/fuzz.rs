@@ -15,6 +15,8 @@ mod check;
 mod expected;
 #[path = "../../examples/attend/file.rs"]
 mod file;
+#[path = "../../examples/attend/json.rs"]
+mod json;
 #[path = "../../examples/attend/params.rs"]
 mod params;
 #[path = "../../examples/attend/tensor.rs"]
