@@ -66,6 +66,10 @@ fn append(
             most = max(most, abs(new_quad(is_v, start, quad, position)));
         }
         scale = max(max(most.x, most.y), max(most.z, most.w)) / 127.0;
+        let bits = bitcast<u32>(scale);
+        if (bits > bitcast<u32>(LARGEST_SCALE) && bits < 0x7f800000u) {
+            scale = LARGEST_SCALE;
+        }
         if (texel == 0u) {
             words[cache.scales + select(row, cache.rows + row, is_v)] = bitcast<u32>(scale);
         }
@@ -83,6 +87,9 @@ fn append(
 
 // Below the smallest normal number some devices see 0.
 const SMALLEST_SCALE = 0x1p-126f;
+
+// 127 times it is still a number, 127 times the next one is not.
+const LARGEST_SCALE = 0x1.020406p+121f;
 
 fn select_strides(is_v: bool) -> Strides {
     if (is_v) {

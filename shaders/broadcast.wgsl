@@ -3,7 +3,7 @@
 //
 //     S = scale Q K^T + bias            scores of a tile of keys
 //     m' = max(m, rowmax S)             running maximum
-//     P = exp(S - m')                   unnormalised weights, 0 where excluded
+//     P = unit exp(S - m')              unnormalised weights, 0 where excluded; unit: weight_unit()
 //     l = exp(m - m') l + rowsum P      running sum
 //     O = exp(m - m') O + P V           running output; O / l at the end
 //
@@ -44,6 +44,7 @@ fn broadcast(
         return;
     }
     let span = key_span(here);
+    let unit = weight_unit(here);
     let all_rows = first_rows(here);
     let rows = lane_rows(here, LANE_ROWS * lane);
     var q: array<RowQuads, HEAD_QUADS>;
@@ -105,13 +106,13 @@ fn broadcast(
                 next = max(next, s[u]);
             }
 
-            // P = exp(S - m'), l = exp(m - m') l + rowsum P
+            // P = unit exp(S - m'), l = exp(m - m') l + rowsum P
             let alpha = exp(m - next);
             m = next;
             // a tile's sum by itself: adding each to l would lose digits of long rows
             var sum = RowFloat(0.0);
             for (var u = 0u; u < TILE_KEYS; u++) {
-                s[u] = weights(s[u], m);
+                s[u] = unit * weights(s[u], m);
                 sum += s[u];
             }
             l = l * alpha + sum;

@@ -3,7 +3,7 @@
 //
 //     s = scale q . k                   scores of four keys
 //     m' = max(m, s)                    running maximum of the thread's keys
-//     p = exp(s - m')                   unnormalised weights, 0 where excluded
+//     p = unit exp(s - m')              unnormalised weights, 0 where excluded; unit: weight_unit()
 //     l = exp(m - m') l + sum p         running sum
 //     o = exp(m - m') o + p v           running output
 //
@@ -43,6 +43,7 @@ fn decode(
         return;
     }
     let span = key_span(here);
+    let unit = weight_unit(here);
     var rows: array<Row, TILE_QUERIES>;
     var q: array<array<vec4<f32>, HEAD_QUADS>, TILE_QUERIES>;
     var o: array<array<vec4<f32>, VALUE_QUADS>, TILE_QUERIES>;
@@ -85,7 +86,7 @@ fn decode(
                 k_scale(k_rows.w),
             );
 
-            // p = exp(s - m'), l = exp(m - m') l + sum p
+            // p = unit exp(s - m'), l = exp(m - m') l + sum p
             var p: array<vec4<f32>, TILE_QUERIES>;
             var alpha: array<f32, TILE_QUERIES>;
             for (var r = 0u; r < TILE_QUERIES; r++) {
@@ -99,9 +100,9 @@ fn decode(
                 let next = max(m[r], max(max(final_s.x, final_s.y), max(final_s.z, final_s.w)));
                 let weights = exp_or_zero(final_s, vec4(next));
                 alpha[r] = exp(m[r] - next);
-                l[r] = l[r] * alpha[r] + ((weights.x + weights.y) + (weights.z + weights.w));
+                l[r] = l[r] * alpha[r] + unit * ((weights.x + weights.y) + (weights.z + weights.w));
                 m[r] = next;
-                p[r] = weights;
+                p[r] = unit * weights;
             }
 
             // o = exp(m - m') o + p v

@@ -2,7 +2,7 @@
 //
 //     S = scale Q K^T + bias            scores of a tile of keys
 //     m' = max(m, rowmax S)             running maximum
-//     P = exp(S - m')                   unnormalised weights, 0 where excluded
+//     P = unit exp(S - m')              unnormalised weights, 0 where excluded; unit: weight_unit()
 //     l = exp(m - m') l + rowsum P      running sum
 //     O = exp(m - m') O + P V           running output; O / l at the end
 //
@@ -48,6 +48,7 @@ fn flash(
     let q2 = row_start(problem.q, here.sequence.batch, rows.heads.z, rows.tokens.z);
     let q3 = row_start(problem.q, here.sequence.batch, rows.heads.w, rows.tokens.w);
 
+    let unit = weight_unit(here);
     var m = vec4(LOWEST);
     var l = vec4(0.0);  // of this thread's keys only
     var o0: array<vec4<f32>, OUT_QUADS>;
@@ -119,12 +120,12 @@ fn flash(
             next = max(next, row_parts[y * THREADS_K + t]);
         }
 
-        // P = exp(S - m')
+        // P = unit exp(S - m')
         let shift = or_zero(next);
-        let p0 = exp(s0 - shift);
-        let p1 = exp(s1 - shift);
-        let p2 = exp(s2 - shift);
-        let p3 = exp(s3 - shift);
+        let p0 = unit * exp(s0 - shift);
+        let p1 = unit * exp(s1 - shift);
+        let p2 = unit * exp(s2 - shift);
+        let p3 = unit * exp(s3 - shift);
         weights_tile[y * TILE_KEYS + x] = p0;
         weights_tile[y * TILE_KEYS + x + THREADS_K] = p1;
         weights_tile[y * TILE_KEYS + x + 2u * THREADS_K] = p2;

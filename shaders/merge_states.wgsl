@@ -1,4 +1,5 @@
-// Attention over all keys from partial results over parts of them.
+// Attention over all keys from partial results over parts of them. O is summed in halves: its weights may
+// come to a little more than 1.
 //
 //     m = max over parts of LSE_n
 //     l = sum of exp(LSE_n - m)              LSE = m + ln(l)
@@ -55,16 +56,16 @@ fn merge_states(
         l += state_weight(state_lse(n, row), m);
     }
 
-    // 1 / l, or with a sink exp(m - m') / (exp(m - m') l + exp(sink - m')), where m' = max(m, sink)
+    // half of 1 / l, or with a sink exp(m - m') / (exp(m - m') l + exp(sink - m')), where m' = max(m, sink)
     var share = 0.0;
     if (l != 0.0) {
-        share = 1.0 / l;
+        share = 0.5 / l;
         if (HAS_SINKS) {
             let logit = sink(row.head);
             let most = max(m, logit);
             let alpha = exp(max(m - most, -200.0));
             let p = select(exp(max(logit - most, -200.0)), 0.0, logit <= LOWEST);
-            share = alpha / (alpha * l + p);
+            share = 0.5 * alpha / (alpha * l + p);
         }
     }
 
@@ -79,7 +80,7 @@ fn merge_states(
                 o += (state_weight(bits, m) * share) * state_quad(n, row, dims);
             }
         }
-        store_o(row_start(problem.o, row.batch, row.head, row.token), quad, o);
+        store_o(row_start(problem.o, row.batch, row.head, row.token), quad, doubled(o));
     }
 
     storageBarrier();

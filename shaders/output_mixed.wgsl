@@ -1,4 +1,4 @@
-// A finished row of already normalised weights: o_i = o.
+// A finished row of already normalised weights, half of it: o_i = 2 o.
 
 // Quad `column` of row `row` of the tile. A row without keys is 0 as it is.
 fn put(here: Place, row: u32, column: u32, o: vec4<f32>, m: f32, l: f32) {
@@ -6,6 +6,6 @@ fn put(here: Place, row: u32, column: u32, o: vec4<f32>, m: f32, l: f32) {
     let quad = here.column + column;
     if (i < here.sequence.rows && quad < VALUE_QUADS) {
         let token = here.sequence.first_query + i;
-        store_o(row_start(problem.o, here.sequence.batch, here.head, token), quad, o);
+        store_o(row_start(problem.o, here.sequence.batch, here.head, token), quad, doubled(o));
     }
 }

@@ -1,8 +1,9 @@
-// Weighted mix of the values: O = P V from stored weights.
+// Weighted mix of the values: O = P V from stored weights, which are halved as long as they are summed:
+// they may sum to a little more than 1.
 //
 // Workgroup: TILE_QUERIES rows and COLUMN_QUADS value quads of one head, the keys of one split.
 // Thread:    (x, y): rows 4 y ..; value quads x, x + THREADS_K, ..
-// Memory:    `p_tile` holds P [row / 4, key], `v_tile` V [key, quad].
+// Memory:    `p_tile` holds P / 2 [row / 4, key], `v_tile` V [key, quad].
 // Grid:      one workgroup per place(); splits outermost.
 // Twin:      cpu/naive.rs, values()
 //
@@ -52,7 +53,7 @@ fn values(
             let rows = at / TILE_KEYS;
             var p = vec4(0.0);
             if (first + key < span.y) {
-                p = vec4(
+                p = 0.5 * vec4(
                     weight_at(here, 4u * rows, first + key),
                     weight_at(here, 4u * rows + 1u, first + key),
                     weight_at(here, 4u * rows + 2u, first + key),
@@ -72,7 +73,7 @@ fn values(
             v_tile[at] = v;
         }
         workgroupBarrier();
-        // O += P V
+        // O / 2 += P / 2 V
         for (var j = 0u; j < TILE_KEYS; j++) {
             let p = p_tile[y * TILE_KEYS + j];
             l += p;

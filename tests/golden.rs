@@ -2,6 +2,7 @@
 
 use wgpu_attention::{Tile, cpu};
 use wgpu_attention_support::golden::{self, Case};
+use wgpu_attention_support::reports;
 use wgpu_attention_support::sentence::{CLAIMS, Layer, Sentence, WORD};
 
 #[test]
@@ -23,6 +24,26 @@ fn cases_on_the_cpu() {
     }
     let nonfinite = cases.iter().filter(|case| case.nonfinite).count();
     assert_eq!((cases.len(), nonfinite), (46, 3));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What went wrong elsewhere, with keys split and not.
+#[test]
+fn reports_on_the_cpu() {
+    let reports = reports::load();
+    let mut wrong = Vec::new();
+    for reports::Report { case, types } in &reports {
+        let output = cpu::attention(&case.problem, case.inputs()).expect(&case.name);
+        wrong.extend(case.check(&output).err().map(|why| format!("reference, {why}")));
+        for split in [None, Some(8)] {
+            let tile = Tile { queries: 8, keys: 8 };
+            let twin = cpu::flash(&case.problem, case.inputs(), tile, split).expect(&case.name);
+            wrong.extend(
+                case.check(&twin).err().map(|why| format!("twin, {split:?}, {types:?}, {why}")),
+            );
+        }
+    }
+    assert_eq!(reports.len(), 9);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 

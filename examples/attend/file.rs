@@ -8,6 +8,7 @@ use std::path::Path;
 use safetensors::tensor::TensorInfo;
 use serde_json::{Map, Value};
 
+use super::json;
 use super::tensor::Tensor;
 
 /// A thousand tensors need 100 kB. JSON takes many times its size in memory.
@@ -46,7 +47,7 @@ impl File {
         if length > LONGEST_HEADER {
             return Err(format!("header: need at most {LONGEST_HEADER} bytes, got {length}"));
         }
-        let header = serde_json::from_slice(&bytes_of(&mut from, length)?);
+        let header = json::read(&bytes_of(&mut from, length)?);
         let header = header.map_err(|error| format!("header: {error}"))?;
         let Value::Object(mut entries) = header else {
             return Err("header: need a JSON object".into());
@@ -76,7 +77,7 @@ impl File {
         match self.metadata.get(name) {
             None => Ok(Value::Null),
             Some(Value::String(text)) => {
-                serde_json::from_str(text).map_err(|error| format!("{name}: {error}"))
+                json::read(text.as_bytes()).map_err(|error| format!("{name}: {error}"))
             }
             Some(_) => Err(format!("{name}: need JSON as a text")),
         }

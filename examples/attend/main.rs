@@ -8,6 +8,7 @@ mod backend;
 mod case;
 mod check;
 mod file;
+mod json;
 mod params;
 mod table;
 mod tensor;
@@ -53,6 +54,8 @@ use write::Folder;
 ///
 /// A NaN in the expected out must be NaN; on a GPU such a row may be anything. The LSE of
 /// such a row is not compared.
+///
+/// A name that the header, the metadata or JSON in it gives twice is refused.
 ///
 /// Exit code: 0 if all is well; 1 if a value is off; 2 if a file could not be read, computed
 /// or written, whatever the others gave.

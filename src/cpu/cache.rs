@@ -244,6 +244,9 @@ fn stored(row: &[f32], element: Element) -> Vec<f32> {
         Element::Bf16 => each(|x| half::bf16::from_f32(x).into()),
         Element::Int8 => {
             let scale = row.iter().fold(0.0f32, |most, x| most.max(x.abs())) / 127.0;
+            // 127 times the next one is not a number.
+            let most = (f32::MAX / 127.0).next_down();
+            let scale = if scale.is_finite() { scale.min(most) } else { scale };
             let byte = |x: &f32| (x / scale.max(f32::MIN_POSITIVE)).clamp(-127.0, 127.0);
             row.iter().map(|x| scale * byte(x).round_ties_even()).collect()
         }

@@ -1,11 +1,10 @@
 //! The f32 twin of `flash.wgsl` and `merge.wgsl`.
 
-use super::rows::{Call, Sight};
+use super::rows::{Call, LARGEST_SCORE, Sight};
 use crate::{Error, Inputs, Operand, Output, Problem, Scalar, Tile};
 
 /// Below every score that counts: "no key seen yet". Real scores are kept above it, and finite.
 const LOWEST: f32 = f32::MIN;
-const LARGEST_SCORE: f32 = 3.4e38;
 
 /// What a sweep over some keys leaves behind: unnormalised output, maximum, sum.
 struct Partial {
@@ -46,18 +45,34 @@ pub fn flash<T: Scalar, C: Scalar>(
             let sink = call.sink(at).map_or(LOWEST, |sink| sink.clamp(LOWEST, LARGEST_SCORE));
             let m = row.m.max(sink);
             let alpha = (row.m - m).exp();
-            let sink = if call.sink(at).is_some() { (sink - m).exp() } else { 0.0 };
+            let unit = weight_unit(call.sight(at).count);
+            let sink = if call.sink(at).is_some() { unit * (sink - m).exp() } else { 0.0 };
             for (to, from) in output.o[first..].iter_mut().zip(&row.o) {
-                let o = if row.l == 0.0 { 0.0 } else { from * alpha / (row.l * alpha + sink) };
+                let l = row.l * alpha + sink;
+                let o = if row.l == 0.0 { 0.0 } else { doubled(from * alpha / (l + l)) };
                 *to = T::from_f64(o.into());
             }
             if let Some(to) = &mut output.lse {
                 let empty = row.l == 0.0;
-                to[lse.start(at)] = if empty { f32::NEG_INFINITY } else { row.m + row.l.ln() };
+                let l = row.l / unit;
+                to[lse.start(at)] = if empty { f32::NEG_INFINITY } else { row.m + l.ln() };
             }
         },
     );
     Ok(output)
+}
+
+/// What the largest weight is before the division by l: a power of two so small that no sum of finite
+/// values overflows.
+fn weight_unit(keys: u32) -> f32 {
+    2f32.powi(keys.leading_zeros() as i32 - 33)
+}
+
+/// 2 x, of half a weighted mean: one that roundings took past the largest number is that number. What
+/// is not finite stays.
+fn doubled(x: f32) -> f32 {
+    let half = f32::MAX / 2.0;
+    if x.is_finite() { 2.0 * x.clamp(-half, half) } else { x }
 }
 
 fn sweep<T: Scalar, C: Scalar>(
@@ -73,6 +88,7 @@ fn sweep<T: Scalar, C: Scalar>(
     // Tiles and splits are counted from the sequence's first key.
     let sight = call.sight(at);
     let from = sight.first;
+    let unit = weight_unit(sight.count);
     let local = |token: u32| token - from;
     let (begin, end) =
         (local(sight.keys.start).max(keys.start), local(sight.keys.end).min(keys.end));
@@ -90,9 +106,9 @@ fn sweep<T: Scalar, C: Scalar>(
             .collect();
         // m' = max(m, rowmax S)
         let next = s.iter().copied().fold(m, f32::max);
-        // P = exp(S - m')
+        // P = unit exp(S - m')
         let p: Vec<f32> =
-            s.iter().map(|&s| if s <= LOWEST { 0.0 } else { (s - next).exp() }).collect();
+            s.iter().map(|&s| if s <= LOWEST { 0.0 } else { unit * (s - next).exp() }).collect();
         // l = exp(m - m') l + rowsum P
         let alpha = (m - next).exp();
         for (lane, l) in l.iter_mut().enumerate() {
@@ -129,9 +145,9 @@ fn score<T: Scalar, C: Scalar>(
     if cap > 0.0 {
         s = cap * (s / cap).clamp(-15.0, 15.0).tanh();
     }
-    s += call.alibi(at, sight, j) as f32;
-    s += if bias.is_finite() { bias.clamp(-2.3e38, 2.3e38) } else { bias };
-    s.clamp(-LARGEST_SCORE, LARGEST_SCORE)
+    // In quarters: huge terms do not overflow before all are added.
+    let quarter = 0.25 * s + (0.25 * call.alibi(at, sight, j)) as f32 + 0.25 * bias;
+    4.0 * quarter.clamp(-0.25 * LARGEST_SCORE, 0.25 * LARGEST_SCORE)
 }
 
 /// (o, m, l) over the union of the parts' keys.

@@ -1,6 +1,6 @@
 //! The definition, in f64: score, softmax, mix.
 
-use super::rows::Call;
+use super::rows::{Call, LARGEST_SCORE};
 use crate::{Error, Inputs, Operand, Output, Problem, Scalar};
 
 /// Everything about one query row, in f64.
@@ -98,6 +98,7 @@ fn compute<T: Scalar, C: Scalar>(call: &Call<'_, T, C>, at: [u32; 3]) -> Row {
 }
 
 /// s_ij = softcap(scale q_i . k_j) - slope |i + shift - j| + bias, `None` where excluded, `[kv_len]`.
+/// A finite one is kept within what f32 holds.
 fn scores<T: Scalar, C: Scalar>(call: &Call<'_, T, C>, at: [u32; 3]) -> Vec<Option<f64>> {
     let (scale, cap) = (call.problem.scale_f64(), f64::from(call.problem.softcap_value()));
     let q: Vec<f64> = call.q(at).iter().map(|&x| scale * x.to_f64()).collect();
@@ -109,8 +110,9 @@ fn scores<T: Scalar, C: Scalar>(call: &Call<'_, T, C>, at: [u32; 3]) -> Vec<Opti
             s = cap * (s / cap).clamp(-15.0, 15.0).tanh();
         }
         s += call.alibi(at, &sight, j);
-        let bias = if bias.is_finite() { bias.clamp(-2.3e38, 2.3e38) } else { bias };
-        Some(s + f64::from(bias))
+        s += f64::from(bias);
+        let most = f64::from(LARGEST_SCORE);
+        Some(if s.is_finite() { s.clamp(-most, most) } else { s })
     };
     (0..call.problem.shape.kv_len).map(score).collect()
 }

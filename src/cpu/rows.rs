@@ -4,6 +4,9 @@ use std::ops::Range;
 
 use crate::{BiasLayout, Error, Inputs, Layout, Operand, Problem, Scalar};
 
+/// No score that is a number is larger.
+pub(super) const LARGEST_SCORE: f32 = 3.4e38;
+
 /// One checked call.
 pub(super) struct Call<'a, T, C> {
     pub problem: &'a Problem,
@@ -21,6 +24,8 @@ pub(super) struct Sight {
     pub first: u32,
     /// Keys that lengths and band let it see.
     pub keys: Range<u32>,
+    /// All keys of its sequence.
+    pub count: u32,
     /// Where it stands among them.
     position: i64,
 }
@@ -54,15 +59,14 @@ impl<'a, T: Scalar, C: Scalar> Call<'a, T, C> {
     pub fn sight(&self, at: [u32; 3]) -> Sight {
         let [queries, keys] = self.sequence(at);
         let i = i64::from(at[2]) - i64::from(queries.start);
-        let count = keys.end - keys.start;
-        let [low, high, shift] =
-            self.problem.band_of(self.band, queries.end - queries.start, count);
-        let count = if queries.contains(&at[2]) { i64::from(count) } else { 0 };
+        let all = keys.end - keys.start;
+        let [low, high, shift] = self.problem.band_of(self.band, queries.end - queries.start, all);
+        let count = if queries.contains(&at[2]) { i64::from(all) } else { 0 };
         let end = (i + high + 1).clamp(0, count);
         let begin = (i + low).clamp(0, end);
         let token = |j: i64| keys.start + j as u32;
         let position = i64::from(keys.start) + i + shift;
-        Sight { first: keys.start, keys: token(begin)..token(end), position }
+        Sight { first: keys.start, keys: token(begin)..token(end), count: all, position }
     }
 
     /// The bits that decide on key j: its bias, and `None` if bias or mask exclude it.

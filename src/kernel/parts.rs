@@ -194,6 +194,11 @@ impl Parts<'_> {
     pub fn output(&mut self, variant: &Variant) {
         self.sequences();
         self.files.push(shader!("place"));
+        match variant.method {
+            Method::Staged => {}
+            Method::Matrix => self.files.push(native_shader!("unit_one")),
+            _ => self.files.push(shader!("unit_of_keys")),
+        }
         if variant.splits > 1 {
             self.file(shader!("scratch"), Slot::Scratch);
             self.files.push(shader!("output_partial"));

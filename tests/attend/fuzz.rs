@@ -13,6 +13,8 @@ mod changes;
 mod check;
 #[path = "../../examples/attend/file.rs"]
 mod file;
+#[path = "../../examples/attend/json.rs"]
+mod json;
 #[path = "../../examples/attend/params.rs"]
 mod params;
 #[path = "../../examples/attend/tensor.rs"]

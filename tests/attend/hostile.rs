@@ -6,7 +6,7 @@ use super::bad::{Row, zeros};
 use super::made::Made;
 
 /// A header of the caller's, with so many bytes of data behind it.
-fn raw(header: &str, data: usize) -> Vec<u8> {
+pub fn raw(header: &str, data: usize) -> Vec<u8> {
     let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
     bytes.extend(header.bytes());
     bytes.resize(bytes.len() + data, 0);

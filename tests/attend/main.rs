@@ -9,4 +9,5 @@ mod given;
 mod hostile;
 mod made;
 mod tool;
+mod twice;
 mod whole;

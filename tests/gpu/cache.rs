@@ -5,6 +5,7 @@ mod buffers;
 mod device_lengths;
 mod edges;
 mod errors;
+mod means;
 mod sharing;
 mod steps;
 

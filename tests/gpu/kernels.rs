@@ -1,7 +1,9 @@
 //! Every kernel there is, and the walk over them that all tests share of what must hold for each.
 
-use wgpu_attention::{Choice, Error, Gpu, Inputs, Method, Output, Plan, Problem, Tile};
-use wgpu_attention_support::answers::{EVERYTHING, FLASH, LSE, STAGED, TILE, Wants};
+use wgpu_attention::{Choice, Error, Gpu, Inputs, Method, Output, Plan, Problem, Tile, cpu};
+use wgpu_attention_support::answers::{Checked, EVERYTHING, FLASH, LSE, STAGED, TILE, Wants};
+use wgpu_attention_support::cases::Case;
+use wgpu_attention_support::data::Data;
 
 use crate::checks::split_gpu;
 use crate::matrix;
@@ -35,19 +37,30 @@ const fn fused(name: &'static str, choice: fn() -> Choice) -> Kernel {
     Kernel { name, device, choice, wants: LSE, split: false, everywhere: true }
 }
 
+const fn some(name: &'static str, choice: fn() -> Choice) -> Kernel {
+    Kernel { everywhere: false, ..fused(name, choice) }
+}
+
 pub static KERNELS: [Kernel; 7] = [
     fused("flash", || FLASH),
     fused("decode", || DECODE),
-    Kernel { everywhere: false, ..fused("broadcast", || broadcast(1, 8)) },
+    some("broadcast", || broadcast(1, 8)),
     Kernel { wants: EVERYTHING, ..fused("staged", || STAGED) },
     Kernel { device: split, split: true, ..fused("flash, split", || Choice::tile(TILE)) },
     Kernel { device: split, split: true, wants: EVERYTHING, ..fused("staged, split", || STAGED) },
-    Kernel { device: matrix::gpu, everywhere: false, ..fused("matrix", || MATRIX) },
+    Kernel { device: matrix::gpu, ..some("matrix", || MATRIX) },
 ];
 
 fn split() -> Option<&'static Gpu> {
     Some(split_gpu())
 }
+
+/// What else the kernels' sizes make of a call: rows in a lane, and splits that few calls have.
+pub static MORE: [Kernel; 3] = [
+    some("broadcast, 2 rows", || broadcast(2, 8).with_keys_in_texture(true)),
+    some("broadcast, 4 rows", || broadcast(4, 8)),
+    Kernel { device: split, split: true, ..some("broadcast, split", || broadcast(1, 8)) },
+];
 
 impl Kernel {
     pub fn gpu(&self) -> &'static Gpu {
@@ -76,6 +89,41 @@ impl Kernel {
         let output = self.gpu().attention_with(&wanted, inputs, self.choice());
         output.unwrap_or_else(|error| panic!("{}: {error}: {problem:?}", self.name))
     }
+}
+
+/// Hands O and LSE to `check` once for each: the definition and its twin on the CPU, every kernel that
+/// takes the case, and every size of one. Operands are stored as the case says.
+pub fn every(case: Case, data: Data, mut check: impl FnMut(&str, &Output)) {
+    let problem = LSE(case.problem.clone());
+    let reference = cpu::attention(&problem, data.inputs()).expect(&case.name);
+    check("cpu", &reference);
+    for split in [None, Some(32)] {
+        let twin = cpu::flash(&problem, data.inputs(), TILE, split).expect(&case.name);
+        check("cpu, twin", &twin);
+    }
+    let checked = Checked { case, data, reference, tolerance: [0.0; 4] };
+    // Several long rows a lane take long to compile.
+    let wide = problem.shape().head_dim > 16;
+    let kernels = KERNELS.iter().chain(MORE.iter().filter(|_| !wide));
+    let mut ran = 0;
+    for kernel in kernels.filter(|kernel| (kernel.device)().is_some()) {
+        let gpu = kernel.gpu();
+        if kernel.split && problem.shape().kv_len <= 64 {
+            continue;
+        }
+        match pollster::block_on(checked.run(gpu, &problem, kernel.choice())) {
+            Ok(output) => {
+                ran += 1;
+                check(kernel.name, &output);
+            }
+            // Odd rows in 16 bits cannot be written by themselves.
+            Err(Error::Stride { .. }) => {}
+            Err(Error::Limit { what, .. }) => println!("{}: lacks {what}", kernel.name),
+            Err(error) => panic!("{}, {}: {error}", checked.case.name, kernel.name),
+        }
+    }
+    println!("{}: {ran} kernels", checked.case.name);
+    assert!(ran >= 3, "{}: {ran} kernels", checked.case.name);
 }
 
 /// Who took part in a test: counted, printed at its end, and asserted then.

@@ -3,6 +3,7 @@
 mod errors;
 mod extremes;
 mod keys;
+mod means;
 mod places;
 
 use wgpu_attention::half::{bf16, f16};

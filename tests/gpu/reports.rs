@@ -3,6 +3,7 @@
 //! batches and heads than a grid is wide in `parity`.
 
 mod bits;
+mod files;
 mod rows;
 
 use wgpu_attention::{Band, Inputs, Problem, Shape};

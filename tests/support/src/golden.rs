@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
+use wgpu_attention::half::{bf16, f16};
 use wgpu_attention::{Align, Band, Inputs, Output, Problem, Shape};
 
 use crate::expected::Expected;
@@ -28,7 +29,7 @@ pub struct Case {
 
 /// Every case of the index.
 pub fn load() -> Vec<Case> {
-    let folder = folder();
+    let folder = folder("cases");
     let index = std::fs::read(folder.join("index.json")).expect("tests/data/cases/index.json");
     let index: Value = serde_json::from_slice(&index).expect("an index in JSON");
     let case = |entry: &Value| {
@@ -42,14 +43,14 @@ pub fn load() -> Vec<Case> {
 }
 
 /// In the checkout that this was built from; on another machine, in the folder that this runs in.
-fn folder() -> PathBuf {
-    let here = PathBuf::from_iter(["tests", "data", "cases"]);
+pub fn folder(name: &str) -> PathBuf {
+    let here = PathBuf::from_iter(["tests", "data", name]);
     let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(&here);
     if built.exists() { built } else { here }
 }
 
 impl Case {
-    fn new(entry: &Value, file: &SafeTensors<'_>) -> Case {
+    pub fn new(entry: &Value, file: &SafeTensors<'_>) -> Case {
         let mut problem = problem(entry);
         let (mut bias, mut mask) = (None, None);
         if let Ok(tensor) = file.tensor("mask") {
@@ -86,9 +87,9 @@ impl Case {
             name: text(&entry["name"]).into(),
             problem,
             nonfinite: tags.iter().any(|tag| tag == "nonfinite"),
-            q: read(file, "q"),
-            k: read(file, "k"),
-            v: read(file, "v"),
+            q: floats(file, "q"),
+            k: floats(file, "k"),
+            v: floats(file, "v"),
             bias,
             mask,
             slopes,
@@ -129,6 +130,17 @@ impl Case {
             return Err(format!("{}: {} and {} numbers", self.name, out.len(), lse.len()));
         }
         Ok([self.expected.out(out).by, self.expected.lse(lse).by])
+    }
+}
+
+/// Numbers that f32 holds, whatever they are stored as.
+fn floats(file: &SafeTensors<'_>, name: &str) -> Vec<f32> {
+    let tensor = file.tensor(name).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let halves = || bytemuck::pod_collect_to_vec::<u8, u16>(tensor.data()).into_iter();
+    match tensor.dtype() {
+        Dtype::F16 => halves().map(|bits| f16::from_bits(bits).to_f32()).collect(),
+        Dtype::BF16 => halves().map(|bits| bf16::from_bits(bits).to_f32()).collect(),
+        _ => read(file, name),
     }
 }
 

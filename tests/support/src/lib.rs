@@ -8,6 +8,7 @@ pub mod data;
 pub mod expected;
 pub mod golden;
 pub mod lesson;
+pub mod reports;
 pub mod resident;
 pub mod sentence;
 pub mod tensor;

@@ -1,0 +1,7 @@
+// What the largest weight is before the division by l: so little that no sum of finite values overflows.
+
+// 2^-n, where 2^(n - 1) > keys: l < 1/2. Of the sequence's keys, so that all splits have the same.
+fn weight_unit(here: Place) -> f32 {
+    let n = 33u - countLeadingZeros(here.sequence.keys);
+    return bitcast<f32>((127u - n) << 23u);
+}
