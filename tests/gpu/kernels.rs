@@ -1,6 +1,8 @@
 //! Every kernel there is, and the walk over them that all tests share of what must hold for each.
 
-use wgpu_attention::{Choice, Error, Gpu, Inputs, Method, Output, Plan, Problem, Tile, cpu};
+use wgpu_attention::{
+    Choice, Element, Error, Gpu, Group, Inputs, Method, Output, Plan, Problem, Shape, Tile, cpu,
+};
 use wgpu_attention_support::answers::{Checked, EVERYTHING, FLASH, LSE, STAGED, TILE, Wants};
 use wgpu_attention_support::cases::Case;
 use wgpu_attention_support::data::Data;
@@ -81,6 +83,13 @@ impl Kernel {
             Err(Error::Limit { .. }) => None,
             Err(error) => panic!("{}: {error}: {problem:?}", self.name),
         }
+    }
+
+    /// Whether it takes f16 operands in rows of so many, in one sweep or split.
+    pub fn takes_f16(&self, dim: u32) -> bool {
+        let problem = Problem::new(Shape::self_attention(1, 2, 300, dim));
+        let problem = problem.element(Group::Queries, Element::F16);
+        self.plan(&problem.element(Group::Keys, Element::F16)).is_some()
     }
 
     /// The host call, with all outputs.

@@ -5,6 +5,7 @@ mod cache;
 mod checks;
 mod embedding;
 mod errors;
+mod exhaustive;
 mod golden;
 mod kernels;
 mod layer;

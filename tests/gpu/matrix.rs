@@ -23,12 +23,15 @@ fn adapter() -> wgpu::Adapter {
     adapter.expect("an adapter")
 }
 
-/// The adapter of all tests with its matrix units; `None`, said once, if it has none.
+/// The adapter of all tests with its matrix units; `None`, and said, if it has none that fit.
 pub fn gpu() -> Option<&'static Gpu> {
     static GPU: OnceLock<Option<Gpu>> = OnceLock::new();
     GPU.get_or_init(|| {
         let adapter = adapter();
         let matrices = adapter.cooperative_matrix_properties();
+        if matrices.is_empty() {
+            return None;
+        }
         // SAFETY: whatever the driver does wrong with them is what these tests are for.
         let token = unsafe { wgpu::ExperimentalFeatures::enabled() };
         let gpu = pollster::block_on(Gpu::from_adapter(&adapter, token)).expect("a device");
@@ -45,6 +48,11 @@ pub fn gpu() -> Option<&'static Gpu> {
         }
     })
     .as_ref()
+}
+
+/// What the tests here need, and KERNELS' walks do without.
+fn needed() -> &'static Gpu {
+    gpu().expect("an adapter with matrix units")
 }
 
 fn halves(problem: Problem) -> Problem {
@@ -72,8 +80,9 @@ fn table() -> &'static [Checked] {
 }
 
 #[test]
+#[ignore = "needs matrix units: README, How it is tested"]
 fn every_case() {
-    let Some(gpu) = gpu() else { return };
+    let gpu = needed();
     // A 16-bit O in odd rows cannot be written by itself.
     let plans = |checked: &&Checked| {
         let problem =
@@ -90,8 +99,9 @@ fn every_case() {
 }
 
 #[test]
+#[ignore = "needs matrix units: README, How it is tested"]
 fn split_keys() {
-    let Some(gpu) = gpu() else { return };
+    let gpu = needed();
     let split = gpu.planner().clone().with_loop_limit(LoopLimit::Iterations(1500));
     let split = gpu.clone().with_attention(split);
     let many = table().iter().filter(|checked| {
@@ -104,16 +114,20 @@ fn split_keys() {
 }
 
 #[test]
+#[ignore = "needs matrix units: README, How it is tested"]
 fn no_worse_than_an_unfused_computation() {
-    let Some(gpu) = gpu() else { return };
-    rule::<f16, f16>(gpu, &TILES.map(|tile| MATRIX.with_tile(tile)));
+    let gpu = needed();
+    for dim in [64, 128] {
+        rule::<f16, f16>(gpu, &TILES.map(|tile| MATRIX.with_tile(tile)), dim);
+    }
 }
 
 /// Rows that do not see a key are the same bits whatever it holds, and rows that do are not finite
 /// where it is not.
 #[test]
+#[ignore = "needs matrix units: README, How it is tested"]
 fn hidden_keys_do_not_leak() {
-    let Some(gpu) = gpu() else { return };
+    let gpu = needed();
     let (tokens, dim) = (100usize, 64);
     let problem = Problem::new(Shape::self_attention(1, 1, tokens as u32, dim as u32)).causal();
     let problem = problem.align(Align::TopLeft).lse();
@@ -140,8 +154,9 @@ fn hidden_keys_do_not_leak() {
 
 /// Logits that grow from tile to tile: O is rescaled again and again, and by steps that are not.
 #[test]
+#[ignore = "needs matrix units: README, How it is tested"]
 fn maxima_that_grow() {
-    let Some(gpu) = gpu() else { return };
+    let gpu = needed();
     let (tokens, dim) = (256usize, 32);
     for step in [0.01f32, 0.2, 3.0] {
         let problem =
@@ -166,8 +181,9 @@ fn maxima_that_grow() {
 
 /// The planner takes matrices where there is work for them, and says what is missing where not.
 #[test]
+#[ignore = "needs matrix units: README, How it is tested"]
 fn chosen_where_they_fit() {
-    let Some(gpu) = gpu() else { return };
+    let gpu = needed();
     let plan = |problem: Problem, choice| {
         gpu.planner().plan_with(&problem, choice).map(|plan| plan.method())
     };

@@ -5,9 +5,10 @@ use wgpu_attention::half::{bf16, f16};
 use wgpu_attention::{Align, Choice, Element, Gpu, Inputs, Problem, Scalar, Shape, cpu};
 
 use crate::checks::{FLASH, STAGED};
+use crate::kernels::KERNELS;
 use crate::support::{gpu, normal};
 
-const BOTH: [Choice; 2] = [FLASH, STAGED];
+pub const BOTH: [Choice; 2] = [FLASH, STAGED];
 
 fn stored<T: Scalar>(n: usize, seed: u64) -> Vec<T> {
     normal(n, seed).into_iter().map(|x| T::from_f64(x.into())).collect()
@@ -52,8 +53,8 @@ fn unfused<T: Scalar, C: Scalar>(
 }
 
 /// With e the error of the unfused computation against f64, ours is at most 2 e + 1e-5.
-pub fn rule<T: Scalar, C: Scalar>(gpu: &Gpu, choices: &[Choice]) {
-    for (dim, q_len, kv_len) in [(64, 300, 300), (64, 211, 457), (128, 300, 300), (128, 211, 457)] {
+pub fn rule<T: Scalar, C: Scalar>(gpu: &Gpu, choices: &[Choice], dim: u32) {
+    for (q_len, kv_len) in [(300, 300), (211, 457)] {
         let shape = Shape::self_attention(1, 2, q_len, dim).kv_heads(1).kv_len(kv_len);
         let problem = Problem::new(shape).align(Align::TopLeft);
         let problem = if q_len == kv_len { problem.causal() } else { problem };
@@ -81,14 +82,30 @@ pub fn rule<T: Scalar, C: Scalar>(gpu: &Gpu, choices: &[Choice]) {
 
 #[test]
 fn no_worse_than_an_unfused_computation() {
-    rule::<f16, f16>(gpu(), &BOTH);
-    rule::<bf16, bf16>(gpu(), &BOTH);
-    rule::<f32, f16>(gpu(), &BOTH);
-    rule::<f32, bf16>(gpu(), &BOTH);
-    rule::<f16, f32>(gpu(), &BOTH);
-    rule::<bf16, f32>(gpu(), &BOTH);
-    rule::<f16, bf16>(gpu(), &BOTH);
-    rule::<bf16, f16>(gpu(), &BOTH);
+    rules(&BOTH, 64);
+}
+
+/// The other kernels.
+#[test]
+fn no_worse_in_short_rows() {
+    let all = KERNELS.iter().filter(|kernel| kernel.takes_f16(16));
+    let all: Vec<_> = all.map(|kernel| (kernel.gpu(), kernel.choice())).collect();
+    println!("{} kernels of {}", all.len(), KERNELS.len());
+    assert!(all.len() >= 4);
+    for (gpu, choice) in all {
+        rule::<f16, f16>(gpu, &[choice], 16);
+    }
+}
+
+pub fn rules(choices: &[Choice], dim: u32) {
+    rule::<f16, f16>(gpu(), choices, dim);
+    rule::<bf16, bf16>(gpu(), choices, dim);
+    rule::<f32, f16>(gpu(), choices, dim);
+    rule::<f32, bf16>(gpu(), choices, dim);
+    rule::<f16, f32>(gpu(), choices, dim);
+    rule::<bf16, f32>(gpu(), choices, dim);
+    rule::<f16, bf16>(gpu(), choices, dim);
+    rule::<bf16, f16>(gpu(), choices, dim);
 }
 
 /// Values, each weighed by one key's weight of 1, in rows of whole quads and of odd length.

@@ -1,0 +1,64 @@
+//! What takes too long for every change: `cargo test -- --ignored exhaustive`. The whole case table where
+//! the other tests run a part of it, on every kernel.
+
+use wgpu_attention::Method;
+
+use crate::checks::{EVERYTHING, FLASH, LSE, NOTHING, Run, STAGED, some_of_all, table};
+use crate::kernels::{DECODE, broadcast};
+use crate::precision::{BOTH, rules};
+use crate::support::{default_limits_gpu, gpu};
+use crate::{broadcast as lanes, golden, parity};
+
+#[test]
+#[ignore = "exhaustive"]
+fn table_on_fused_kernels() {
+    for (name, choice) in [("flash, only O", FLASH), ("decode, only O", DECODE)] {
+        let run = Run { name, gpu: gpu(), choice, wants: NOTHING };
+        assert_eq!(run.check(table()), [table().len(), 0]);
+    }
+    let run = Run { name: "decode", gpu: gpu(), choice: DECODE, wants: LSE };
+    assert_eq!(run.check(table()), [table().len(), 0]);
+}
+
+#[test]
+#[ignore = "exhaustive"]
+fn table_on_broadcast() {
+    let one = broadcast(1, 8).with_keys_in_texture(true);
+    assert!(lanes::run("broadcast", one, table()) >= table().len());
+    let some = || table().iter().filter(|checked| some_of_all(&checked.case.name));
+    for rows in [1, 2, 4] {
+        for (place, keys, yes) in [("a texture", 16, true), ("buffers", 4, false)] {
+            let name = &format!("broadcast, {rows} rows a lane, {place}");
+            let choice = broadcast(rows, keys).with_keys_in_texture(yes);
+            assert!(lanes::run(name, choice, some()) > 5);
+        }
+    }
+}
+
+#[test]
+#[ignore = "exhaustive"]
+fn table_staged() {
+    for (name, wants) in [("staged", NOTHING), ("staged, all outputs", EVERYTHING)] {
+        let run = Run { name, gpu: gpu(), choice: STAGED, wants };
+        assert_eq!(run.check(table()), [table().len(), 0]);
+    }
+}
+
+#[test]
+#[ignore = "exhaustive"]
+fn table_with_default_limits() {
+    parity::default_limits_on(|| table().iter());
+}
+
+#[test]
+#[ignore = "exhaustive"]
+fn golden_cases_on_every_kernel() {
+    golden::check_cases("the adapter's limits", gpu(), &Method::ALL, 1);
+    golden::check_cases("default limits", default_limits_gpu(), &Method::ALL, 1);
+}
+
+#[test]
+#[ignore = "exhaustive"]
+fn precision_in_long_rows() {
+    rules(&BOTH, 128);
+}
