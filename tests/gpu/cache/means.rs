@@ -34,7 +34,7 @@ fn means_of_large_values() {
             for choice in [FLASH, Choice::method(Method::Decode), BROADCAST, staged] {
                 for attention in [&program.attention, &program.split] {
                     let plan = attention.plan_with(&setup.problem(), choice);
-                    let Some(plan) = possible(plan) else { continue };
+                    let Some(plan) = possible(program, plan) else { continue };
                     let mut both = Both::with_plan(program, attention, &setup, &plan);
                     both.cache.extend(&program.queue, &[TOKENS as u32]).expect("room");
                     let mut new = both.fresh();
