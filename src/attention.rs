@@ -35,6 +35,7 @@ pub use tuning::Tuning;
 #[derive(Clone, Debug)]
 pub struct Attention {
     shared: Arc<Shared>,
+    loop_limit: Option<u32>,
     excluded: options::Excluded,
     #[cfg(not(target_family = "wasm"))]
     tuning: Tuning,
@@ -43,7 +44,6 @@ pub struct Attention {
 struct Shared {
     device: wgpu::Device,
     limits: wgpu::Limits,
-    loop_limit: Option<u32>,
     /// Lanes of a subgroup, if shaders can use them and there is one size only.
     subgroup: Option<u32>,
     /// Rows of the matrices that shaders multiply, and the most lanes of a subgroup.
@@ -81,7 +81,6 @@ impl Attention {
         let shared = Shared {
             device: device.clone(),
             limits: device.limits(),
-            loop_limit: options.loop_limit.resolve(&info),
             subgroup: (device.features().contains(wgpu::Features::SUBGROUP)
                 && info.subgroup_min_size == info.subgroup_max_size)
                 .then_some(info.subgroup_max_size),
@@ -98,6 +97,7 @@ impl Attention {
         };
         Attention {
             shared: Arc::new(shared),
+            loop_limit: options.loop_limit.resolve(&info),
             excluded: options.excluded,
             #[cfg(not(target_family = "wasm"))]
             tuning: options.tuning,
@@ -261,10 +261,6 @@ impl Attention {
     /// Threads of `decode`: what such an adapter runs at once, or what suits the others.
     pub(crate) fn lanes(&self) -> u32 {
         if self.prefers_textures() { 8 } else { 32.min(self.limits().max_compute_workgroup_size_x) }
-    }
-
-    pub(crate) fn loop_limit(&self) -> Option<u32> {
-        self.shared.loop_limit
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Entry>> {
