@@ -104,13 +104,6 @@ impl Attention {
         }
     }
 
-    /// The same, with the same pipelines, with another limit: see [`Options::loop_limit`].
-    #[must_use]
-    pub fn with_loop_limit(self, limit: LoopLimit) -> Attention {
-        let loop_limit = limit.resolve(&self.device().adapter_info());
-        Attention { loop_limit, ..self }
-    }
-
     /// The same, with the same pipelines, but no plan uses this method: see [`Options::without`].
     #[must_use]
     pub fn without(self, method: Method) -> Attention {
@@ -268,10 +261,6 @@ impl Attention {
     /// Threads of `decode`: what such an adapter runs at once, or what suits the others.
     pub(crate) fn lanes(&self) -> u32 {
         if self.prefers_textures() { 8 } else { 32.min(self.limits().max_compute_workgroup_size_x) }
-    }
-
-    pub(crate) fn loop_limit(&self) -> Option<u32> {
-        self.loop_limit
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Entry>> {

@@ -1,5 +1,7 @@
 //! Drivers that end loops early.
 
+use crate::Attention;
+
 /// How many loop iterations one invocation may make in all, nested loops included.
 ///
 /// Mesa's llvmpipe before version 23 ends every loop silently once an invocation has made 65,535
@@ -30,6 +32,20 @@ impl LoopLimit {
                 old.then_some(65_535)
             }
         }
+    }
+}
+
+impl Attention {
+    /// The same, with the same pipelines, for a driver with this limit: see
+    /// [`Options::loop_limit`](crate::Options::loop_limit).
+    #[must_use]
+    pub fn with_loop_limit(self, limit: LoopLimit) -> Attention {
+        let loop_limit = limit.resolve(&self.device().adapter_info());
+        Attention { loop_limit, ..self }
+    }
+
+    pub(crate) fn loop_limit(&self) -> Option<u32> {
+        self.loop_limit
     }
 }
 

@@ -42,13 +42,18 @@ impl File {
     }
 }
 
-/// A module: constants, as far as the files name them, and the files.
-pub(crate) fn compose(constants: &[(Constant, u32)], files: &[&File]) -> String {
+/// A module: what must be in front of all, constants as far as the files name them, and the files.
+pub(crate) fn compose(enable: &str, constants: &[(Constant, u32)], files: &[&File]) -> String {
     let named = files.iter().fold(0, |named, file| named | file.named);
-    let constants = constants.iter().filter(|(constant, _)| named >> *constant as u32 & 1 == 1);
-    let mut wgsl: String = constants
-        .map(|&(constant, value)| format!("const {} = {value}u;\n", NAMES[constant as usize]))
-        .collect();
+    let bytes: usize = files.iter().map(|file| file.text.len() + 1).sum();
+    // Planning again costs little more than this text: it is written once, in place.
+    let mut wgsl = String::with_capacity(bytes + 1024);
+    wgsl.push_str(enable);
+    for &(constant, value) in constants {
+        if named >> constant as u32 & 1 == 1 {
+            wgsl += &format!("const {} = {value}u;\n", NAMES[constant as usize]);
+        }
+    }
     for file in files {
         wgsl.push('\n');
         wgsl.push_str(file.text);
@@ -116,7 +121,7 @@ mod tests {
             (Constant::VALUE_DIM, 4),
             (Constant::KEY_STEP, 5),
         ];
-        let wgsl = compose(&all, &[&FILES[0], &FILES[1]]);
+        let wgsl = compose("", &all, &[&FILES[0], &FILES[1]]);
         let prologue = wgsl.split("\n\n").next().expect("a prologue");
         assert_eq!(prologue, "const HEAD_DIM = 2u;\nconst KEY_STEP = 5u;");
     }

@@ -56,7 +56,7 @@ impl Parts<'_> {
             (false, true) => "enable f16;\n",
             (false, false) => "",
         };
-        (enable.to_string() + &compose(constants, &self.files), self.slots)
+        (compose(enable, constants, &self.files), self.slots)
     }
 
     pub fn file(&mut self, file: &'static File, slot: Slot) {

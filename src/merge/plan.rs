@@ -134,7 +134,7 @@ fn module(merge: &Merge, threads: u32, row_threads: u32) -> Module {
     files.push(shader!("merge_states"));
     Module {
         name: "merge_states",
-        wgsl: compose(&constants, &files),
+        wgsl: compose("", &constants, &files),
         slots,
         threads,
         workgroup_bytes: 0,

@@ -141,7 +141,7 @@ fn module(projection: &Projection, threads: u32) -> Module {
     slots.extend(projection.operands().into_iter().filter_map(Slot::of));
     Module {
         name: "project",
-        wgsl: compose(&constants, &files),
+        wgsl: compose("", &constants, &files),
         slots,
         threads: threads * threads,
         workgroup_bytes: workgroup_bytes(threads),

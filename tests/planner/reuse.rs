@@ -57,6 +57,25 @@ fn what_lies_in_the_uniform_reuses_modules() {
     }
 }
 
+/// Limits decide on splits; the stages before the split one are the same for all.
+#[test]
+fn loop_limits_share_pipelines() {
+    let pretend = Pretend::new(&wgpu::Limits::default(), LoopLimit::Unlimited);
+    let problem = Problem::new(Shape::self_attention(1, 2, 40, 8).kv_len(5000));
+    let plan = |limit| {
+        let attention = pretend.attention.clone().with_loop_limit(limit);
+        attention.plan_with(&problem, Choice::method(Method::Staged)).expect("a plan")
+    };
+    let whole = plan(LoopLimit::Unlimited);
+    assert_eq!((whole.describe().split_keys, pretend.pipelines()), (None, 3));
+    // `values` into scratch, and `merge`.
+    let split = plan(LoopLimit::Iterations(2000));
+    assert!(split.describe().split_keys.is_some());
+    assert_eq!(pretend.pipelines(), 5);
+    let again = plan(LoopLimit::Auto);
+    assert_eq!((again.describe(), pretend.pipelines()), (whole.describe(), 5));
+}
+
 /// Else a head's result would change with its neighbours.
 #[test]
 fn splits_depend_on_the_kernel_only() {
