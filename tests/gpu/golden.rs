@@ -13,10 +13,10 @@ fn cases_on_the_adapter() {
     check_cases("the adapter's limits", support::gpu(), &METHODS, 1);
 }
 
-/// Other tiles: a third of the cases.
+/// Other tiles: some of the cases.
 #[test]
 fn cases_with_default_limits() {
-    check_cases("default limits", support::default_limits_gpu(), &METHODS, 3);
+    check_cases("default limits", support::default_limits_gpu(), &METHODS, 6);
 }
 
 /// One in so many of the cases by each method, where it takes them.

@@ -86,12 +86,12 @@ fn modules_are_written_down() -> std::io::Result<()> {
         std::fs::remove_dir_all(&folder)?;
     }
     std::fs::create_dir(&folder)?;
-    let for_browsers = modules().into_iter().filter(|(text, _)| !text.contains(MATRICES));
+    let for_browsers = modules().iter().filter(|(text, _)| !text.contains(MATRICES));
     for (number, (text, dispatch)) in for_browsers.enumerate() {
         // naga refuses the line that browsers want.
         let enable = if text.contains("subgroup") { SUBGROUPS } else { "" };
         let file = folder.join(format!("{}-{number}.wgsl", dispatch.kernel));
-        std::fs::write(file, enable.to_string() + &text)?;
+        std::fs::write(file, enable.to_string() + text)?;
     }
     Ok(())
 }
@@ -119,7 +119,7 @@ fn every_file_and_constant_is_used() {
         .map(|(name, _)| name)
         .collect();
     let mut declared = BTreeSet::new();
-    for (module, dispatch) in &modules {
+    for (module, dispatch) in modules {
         // Generated lines are `const NAME = 1u;`, before the first file.
         let (prologue, body) = module.split_at(module.find("\n//").expect("a file"));
         let lines = prologue.lines().filter(|line| !line.starts_with("enable "));

@@ -17,19 +17,19 @@ use wgpu_attention_support::modules::{CAPABILITIES, modules};
 #[test]
 fn equal_code_has_equal_text() {
     let mut names = BTreeMap::new();
-    for dispatch in modules().into_values() {
+    for dispatch in modules().values() {
         let mut module = wgsl::parse_str(&dispatch.wgsl).expect("WGSL");
         compact(&mut module, KeepUnused::No);
         let info = Validator::new(ValidationFlags::all(), CAPABILITIES).validate(&module);
         // Without names.
         let options = spv::Options { flags: spv::WriterFlags::empty(), ..Default::default() };
         let words = spv::write_vec(&module, &info.expect("a module"), &options, None);
-        let same = names.insert(words.expect("SPIR-V"), dispatch.wgsl);
+        let same = names.insert(words.expect("SPIR-V"), &dispatch.wgsl);
         assert!(
             same.is_none(),
             "two texts of one {}:\n{}",
             dispatch.kernel,
-            same.unwrap_or_default()
+            same.map_or("", |text| text.as_str())
         );
     }
 }

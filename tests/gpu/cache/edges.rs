@@ -14,7 +14,8 @@ const ALL: [Element; 4] = [Element::F32, Element::F16, Element::Bf16, Element::I
 /// Head dims of 1, 3 and 130, odd value dims, one sequence or 70, room for one token, pages of one
 /// and pages longer than the capacity.
 #[test]
-fn odd_sizes() {
+#[ignore = "exhaustive"]
+fn exhaustive_odd_sizes() {
     let program = Program::shared();
     let shapes = [
         CacheShape::new(1, 1, 1, 1),

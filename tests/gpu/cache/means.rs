@@ -1,6 +1,6 @@
 //! Caches whose values are near the largest number: their mean is finite.
 
-use wgpu_attention::{CacheShape, Choice, Element, Method};
+use wgpu_attention::{CacheShape, Choice, Element, Error, Method};
 
 use super::both::{Both, Setup};
 use super::{BROADCAST, possible};
@@ -21,7 +21,7 @@ fn value(at: usize, most: f32) -> f32 {
 fn means_of_large_values() {
     let program = Program::with_subgroups();
     let plain = CacheShape::new(1, 1, TOKENS as u32, DIM as u32);
-    let mut wrong = Vec::new();
+    let (mut ran, mut wrong) = (0, Vec::new());
     let staged = Choice::method(Method::Staged);
     for (element, most) in [
         (Element::Int8, 3e38),
@@ -34,7 +34,13 @@ fn means_of_large_values() {
             for choice in [FLASH, Choice::method(Method::Decode), BROADCAST, staged] {
                 for attention in [&program.attention, &program.split] {
                     let plan = attention.plan_with(&setup.problem(), choice);
-                    let Some(plan) = possible(program, plan) else { continue };
+                    let plan = match plan {
+                        // What looks up pages, or stages, is not split so far.
+                        Err(Error::Limit { what: "loop iterations of one invocation", .. }) => None,
+                        plan => possible(program, plan),
+                    };
+                    let Some(plan) = plan else { continue };
+                    ran += 1;
                     let mut both = Both::with_plan(program, attention, &setup, &plan);
                     both.cache.extend(&program.queue, &[TOKENS as u32]).expect("room");
                     let mut new = both.fresh();
@@ -59,5 +65,7 @@ fn means_of_large_values() {
             }
         }
     }
+    println!("{ran} of 64 ran");
+    assert!(ran >= 24, "{ran} ran");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -40,52 +40,60 @@ fn turned(rows: &[f32], heads: u32) -> Vec<f32> {
 /// queue of another device, which would complain.
 #[test]
 fn a_thousand_steps() {
+    thousand_steps(Pool::Texture);
+}
+
+#[test]
+#[ignore = "exhaustive"]
+fn exhaustive_a_thousand_steps_in_a_buffer() {
+    thousand_steps(Pool::Buffer);
+}
+
+fn thousand_steps(pool: Pool) {
     let program = Program::shared();
     let other = program.neighbour(wgpu::Limits::default());
     let [q_heads, kv_heads] = HEADS;
-    for pool in [Pool::Buffer, Pool::Texture] {
-        let shape = CacheShape::new(1, kv_heads, STEPS, DIM).paged(PAGE, STEPS.div_ceil(PAGE));
-        let rotary = Some(Rotary::new(DIM / 2, STEPS, Pairing::Halves));
-        let setup = Setup { rotary, ..Setup::new(shape.pool(pool), q_heads, 1) };
-        let mut both = Both::new(program, &program.attention, &setup);
-        let [rows_q, rows_k] = HEADS.map(|heads| heads * DIM);
-        let q = normal((STEPS * rows_q) as usize, 1);
-        let [k, v] = [2, 3].map(|seed| normal((STEPS * rows_k) as usize, seed));
-        let row_bytes = u64::from(4 * rows_q);
-        let all = program.empty(row_bytes * u64::from(STEPS), USAGE);
-        let mut written = 0;
-        for step in 0..STEPS {
-            let begins = step % PAGE == 0;
-            written += u32::from(begins);
-            let queue = if begins { &program.queue } else { &other.queue };
-            both.cache.extend(queue, &[1]).expect("room");
-            for (buffer, (rows, size)) in
-                both.new.iter().zip([(&q, rows_q), (&k, rows_k), (&v, rows_k)])
-            {
-                let row = &rows[(step * size) as usize..][..size as usize];
-                program.queue.write_buffer(buffer, 0, bytemuck::cast_slice(row));
-            }
-            program.submit(|encoder| {
-                both.record(encoder);
-                let at = row_bytes * u64::from(step);
-                encoder.copy_buffer_to_buffer(&both.outputs[0], 0, &all, at, row_bytes);
-            });
+    let shape = CacheShape::new(1, kv_heads, STEPS, DIM).paged(PAGE, STEPS.div_ceil(PAGE));
+    let rotary = Some(Rotary::new(DIM / 2, STEPS, Pairing::Halves));
+    let setup = Setup { rotary, ..Setup::new(shape.pool(pool), q_heads, 1) };
+    let mut both = Both::new(program, &program.attention, &setup);
+    let [rows_q, rows_k] = HEADS.map(|heads| heads * DIM);
+    let q = normal((STEPS * rows_q) as usize, 1);
+    let [k, v] = [2, 3].map(|seed| normal((STEPS * rows_k) as usize, seed));
+    let row_bytes = u64::from(4 * rows_q);
+    let all = program.empty(row_bytes * u64::from(STEPS), USAGE);
+    let mut written = 0;
+    for step in 0..STEPS {
+        let begins = step % PAGE == 0;
+        written += u32::from(begins);
+        let queue = if begins { &program.queue } else { &other.queue };
+        both.cache.extend(queue, &[1]).expect("room");
+        for (buffer, (rows, size)) in
+            both.new.iter().zip([(&q, rows_q), (&k, rows_k), (&v, rows_k)])
+        {
+            let row = &rows[(step * size) as usize..][..size as usize];
+            program.queue.write_buffer(buffer, 0, bytemuck::cast_slice(row));
         }
-        assert_eq!((written, both.cache.free_pages()), (STEPS.div_ceil(PAGE), 0));
-        assert_eq!(other.uncaptured(), Vec::<String>::new());
-        let whole = Shape::self_attention(1, q_heads, STEPS, DIM).kv_heads(kv_heads);
-        let (q, k) = (turned(&q, q_heads), turned(&k, kv_heads));
-        let [q, k, v] = [(&q, q_heads), (&k, kv_heads), (&v, kv_heads)]
-            .map(|(rows, heads)| head_major(rows, heads));
-        let want = cpu::attention(&Problem::new(whole).causal(), Inputs::new(&q, &k, &v));
-        let got = head_major(&program.read(&all), q_heads);
-        let error = max_error(&got, &want.expect("the definition").o);
-        assert!(error <= 1e-5, "{pool:?}: {error:e}");
-
-        // The other queue does complain where there is something to write.
-        both.cache.set_len(&other.queue, 0, 0).expect("freed");
-        assert_eq!(other.uncaptured().len(), 2, "length and limit");
+        program.submit(|encoder| {
+            both.record(encoder);
+            let at = row_bytes * u64::from(step);
+            encoder.copy_buffer_to_buffer(&both.outputs[0], 0, &all, at, row_bytes);
+        });
     }
+    assert_eq!((written, both.cache.free_pages()), (STEPS.div_ceil(PAGE), 0));
+    assert_eq!(other.uncaptured(), Vec::<String>::new());
+    let whole = Shape::self_attention(1, q_heads, STEPS, DIM).kv_heads(kv_heads);
+    let (q, k) = (turned(&q, q_heads), turned(&k, kv_heads));
+    let [q, k, v] = [(&q, q_heads), (&k, kv_heads), (&v, kv_heads)]
+        .map(|(rows, heads)| head_major(rows, heads));
+    let want = cpu::attention(&Problem::new(whole).causal(), Inputs::new(&q, &k, &v));
+    let got = head_major(&program.read(&all), q_heads);
+    let error = max_error(&got, &want.expect("the definition").o);
+    assert!(error <= 1e-5, "{pool:?}: {error:e}");
+
+    // The other queue does complain where there is something to write.
+    both.cache.set_len(&other.queue, 0, 0).expect("freed");
+    assert_eq!(other.uncaptured().len(), 2, "length and limit");
 }
 
 /// Eleven steps in one submit, over page ends, after a prefix that is shared up to the middle of a

@@ -301,6 +301,7 @@ fn operands_lie_anywhere() {
 }
 
 #[test]
-fn operands_lie_anywhere_with_splits() {
+#[ignore = "exhaustive"]
+fn exhaustive_operands_lie_anywhere_with_splits() {
     table(&Program::shared().split);
 }

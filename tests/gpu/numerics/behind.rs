@@ -105,7 +105,13 @@ fn forgive(got: &mut Output, want: &Output, sees: fn(usize) -> bool) {
 fn what_is_hidden_may_be_anything() {
     let mut walk = Walk::new("what is hidden");
     for (types, biased) in [([F32; 2], true), ([F16; 2], false), ([Bf16; 2], false)] {
-        for Hidden { case, spread, sees } in hidden(types, biased) {
+        // Every way to hide in f32; masks in halves, sequences in bf16.
+        let ways = match types[0] {
+            F16 => 0..1,
+            Bf16 => 2..3,
+            _ => 0..3,
+        };
+        for Hidden { case, spread, sees } in hidden(types, biased).drain(ways) {
             let mut checked = Checked::new(case);
             let clean = checked.data.clone();
             for poison in POISON {

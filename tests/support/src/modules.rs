@@ -1,6 +1,7 @@
 //! What the planner composes.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use wgpu::naga::{
     Module,
@@ -33,8 +34,13 @@ pub fn read(dispatch: &Dispatch) -> (Module, ModuleInfo) {
     (module, info)
 }
 
-/// The distinct modules of all problems, by their text.
-pub fn modules() -> BTreeMap<String, Dispatch> {
+/// The distinct modules of all problems, by their text. Composed once.
+pub fn modules() -> &'static BTreeMap<String, Dispatch> {
+    static MODULES: OnceLock<BTreeMap<String, Dispatch>> = OnceLock::new();
+    MODULES.get_or_init(compose)
+}
+
+fn compose() -> BTreeMap<String, Dispatch> {
     let mut all = BTreeMap::new();
     let limits = wgpu::Limits {
         max_storage_buffer_binding_size: 1 << 30,
