@@ -53,8 +53,8 @@ fn table_with_default_limits() {
 #[test]
 #[ignore = "exhaustive"]
 fn golden_cases_on_every_kernel() {
-    golden::check_cases("the adapter's limits", gpu(), &Method::ALL, 1);
-    golden::check_cases("default limits", default_limits_gpu(), &Method::ALL, 1);
+    golden::check_cases("the adapter's limits", gpu(), Method::ALL, 1);
+    golden::check_cases("default limits", default_limits_gpu(), Method::ALL, 1);
 }
 
 #[test]
