@@ -12,12 +12,12 @@ use crate::{broadcast as lanes, golden, parity};
 #[test]
 #[ignore = "exhaustive"]
 fn table_on_fused_kernels() {
-    for (name, choice) in [("flash, only O", FLASH), ("decode, only O", DECODE)] {
-        let run = Run { name, gpu: gpu(), choice, wants: NOTHING };
-        assert_eq!(run.check(table()), [table().len(), 0]);
+    for (name, choice) in [("flash", FLASH), ("decode", DECODE)] {
+        for wants in [LSE, NOTHING] {
+            let run = Run { name, gpu: gpu(), choice, wants };
+            assert_eq!(run.check(table()), [table().len(), 0]);
+        }
     }
-    let run = Run { name: "decode", gpu: gpu(), choice: DECODE, wants: LSE };
-    assert_eq!(run.check(table()), [table().len(), 0]);
 }
 
 #[test]
@@ -46,6 +46,12 @@ fn table_staged() {
 
 #[test]
 #[ignore = "exhaustive"]
+fn table_with_split_keys() {
+    parity::split_keys_of(1);
+}
+
+#[test]
+#[ignore = "exhaustive"]
 fn table_with_default_limits() {
     parity::default_limits_on(|| table().iter());
 }
@@ -60,5 +66,6 @@ fn golden_cases_on_every_kernel() {
 #[test]
 #[ignore = "exhaustive"]
 fn precision_in_long_rows() {
+    rules(&BOTH, 64);
     rules(&BOTH, 128);
 }

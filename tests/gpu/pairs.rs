@@ -230,7 +230,8 @@ fn build(row: &Row) -> Case {
 }
 
 #[test]
-fn every_pair_of_options() {
+#[ignore = "exhaustive"]
+fn exhaustive_every_pair_of_options() {
     let rows = rows();
     let [few, default] = [&limited(700), default_limits_gpu()];
     let tile = Choice::tile(TILE);

@@ -82,7 +82,8 @@ pub fn rule<T: Scalar, C: Scalar>(gpu: &Gpu, choices: &[Choice], dim: u32) {
 
 #[test]
 fn no_worse_than_an_unfused_computation() {
-    rules(&BOTH, 64);
+    rules(&BOTH, 16);
+    rule::<f16, f16>(gpu(), &BOTH, 64);
 }
 
 /// The other kernels.
@@ -128,9 +129,11 @@ fn through<T: Scalar, C: Scalar>(values: &[C], mut check: impl FnMut(&str, C, T)
 }
 
 /// What `v` becomes is the same number, NaN for NaN. A sum that starts at 0 makes 0 of -0, and WGSL
-/// lets a device take an f32 for 0 that is below the normal ones.
+/// lets a device take an f32 for 0 that is below the normal ones: those may lose what digits they have,
+/// up to the smallest bf16.
 fn is_right(v: f64, got: f64, want: f64) -> bool {
-    let is_flushed = v.abs() < f32::MIN_POSITIVE.into() && got == 0.0;
+    let is_flushed =
+        v.abs() < f32::MIN_POSITIVE.into() && (got == 0.0 || (got - want).abs() <= 2f64.powi(-133));
     got == want || is_flushed || (got.is_nan() && want.is_nan())
 }
 
