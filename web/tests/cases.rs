@@ -5,6 +5,7 @@ use wasm_bindgen::prelude::*;
 use wgpu_attention::{Choice, Error, Gpu, Output, Problem};
 use wgpu_attention_support::answers::{Checked, EVERYTHING, FLASH, LSE, STAGED, Wants};
 use wgpu_attention_support::sentence::{CLAIMS, Layer, Sentence, WORD};
+use wgpu_attention_support::{cases, data};
 
 /// The browser's device, with all limits of its adapter.
 #[wasm_bindgen]
