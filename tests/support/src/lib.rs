@@ -2,17 +2,18 @@
 //! numbers, devices that are pretended.
 
 pub mod answers;
-pub mod by_hand;
 pub mod cases;
 pub mod data;
 pub mod expected;
-pub mod golden;
 pub mod lesson;
-pub mod reports;
-pub mod resident;
 pub mod sentence;
 pub mod tensor;
 
+// What needs files, or devices of the kind that browsers do not have.
+#[cfg(not(target_family = "wasm"))]
+pub mod by_hand;
+#[cfg(not(target_family = "wasm"))]
+pub mod golden;
 #[cfg(not(target_family = "wasm"))]
 pub mod lanes;
 #[cfg(not(target_family = "wasm"))]
@@ -21,3 +22,7 @@ pub mod matrices;
 pub mod modules;
 #[cfg(not(target_family = "wasm"))]
 mod problems;
+#[cfg(not(target_family = "wasm"))]
+pub mod reports;
+#[cfg(not(target_family = "wasm"))]
+pub mod resident;
