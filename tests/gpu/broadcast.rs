@@ -1,4 +1,4 @@
-//! The kernel of subgroups on every case, and what the planner chooses on a software adapter.
+//! The kernel of subgroups on cases of the table, and what the planner chooses on a software adapter.
 
 use wgpu_attention::{Choice, Method, Problem, Shape};
 

@@ -23,7 +23,6 @@ impl Operands {
     }
 
     /// To what f16 can hold.
-    #[allow(dead_code)] // not every program that shares this file
     pub fn round(&mut self) {
         for x in self.q.iter_mut().chain(&mut self.k).chain(&mut self.v) {
             *x = f16::from_f32(*x).to_f32();
