@@ -4,10 +4,10 @@
 use wgpu_attention::Method;
 
 use crate::checks::{EVERYTHING, FLASH, LSE, NOTHING, Run, STAGED, some_of_all, table};
-use crate::kernels::{DECODE, broadcast};
+use crate::kernels::{DECODE, Walk, broadcast};
 use crate::precision::{BOTH, rules};
 use crate::support::{default_limits_gpu, gpu};
-use crate::{broadcast as lanes, golden, parity};
+use crate::{broadcast as lanes, golden, parity, reports};
 
 #[test]
 #[ignore = "exhaustive"]
@@ -61,6 +61,12 @@ fn table_with_default_limits() {
 fn golden_cases_on_every_kernel() {
     golden::check_cases("the adapter's limits", gpu(), Method::ALL, 1);
     golden::check_cases("default limits", default_limits_gpu(), Method::ALL, 1);
+}
+
+#[test]
+#[ignore = "exhaustive"]
+fn reported_faults_in_long_rows() {
+    reports::reported_faults(Walk::whole("reported faults, all"));
 }
 
 #[test]

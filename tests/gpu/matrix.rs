@@ -11,7 +11,7 @@ use wgpu_attention::{
 use crate::checks::{Checked, FLASH, LSE, Run};
 use crate::kernels::MATRIX;
 use crate::precision::rule;
-use crate::support::normal;
+use crate::support::{PerLane, normal};
 use wgpu_attention_support::cases::{self, Case};
 
 const TILES: [Tile; 2] = [Tile { queries: 64, keys: 32 }, Tile { queries: 32, keys: 16 }];
@@ -25,7 +25,7 @@ fn adapter() -> wgpu::Adapter {
 
 /// The adapter of all tests with its matrix units; `None`, and said, if it has none that fit.
 pub fn gpu() -> Option<&'static Gpu> {
-    static GPU: OnceLock<Option<Gpu>> = OnceLock::new();
+    static GPU: PerLane<Option<Gpu>> = PerLane::new();
     GPU.get_or_init(|| {
         let adapter = adapter();
         let matrices = adapter.cooperative_matrix_properties();

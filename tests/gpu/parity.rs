@@ -18,7 +18,8 @@ use wgpu_attention_support::cases::{self, Case};
 fn fused() {
     for (number, (name, choice)) in [("flash", FLASH), ("decode", DECODE)].into_iter().enumerate() {
         let run = Run { name, gpu: gpu(), choice, wants: LSE };
-        assert_eq!(run.check(quarter(number)), [quarter(number).count(), 0]);
+        let [ran, skipped] = run.check(quarter(number, choice));
+        assert!(ran > 100 && skipped == 0, "{name}: {ran} ran, {skipped} skipped");
     }
 }
 
@@ -26,7 +27,8 @@ fn fused() {
 fn staged() {
     for (number, name, wants) in [(2, "staged, all outputs", EVERYTHING), (3, "staged", NOTHING)] {
         let run = Run { name, gpu: gpu(), choice: STAGED, wants };
-        assert_eq!(run.check(quarter(number)), [quarter(number).count(), 0]);
+        let [ran, skipped] = run.check(quarter(number, STAGED));
+        assert!(ran > 100 && skipped == 0, "{name}: {ran} ran, {skipped} skipped");
     }
 }
 

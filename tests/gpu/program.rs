@@ -1,11 +1,11 @@
 //! Another program: a device of its own, its own buffers and submits, and an eye on everything
 //! that wgpu says and nobody catches.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 use wgpu_attention::{Attention, Error, Inputs, LoopLimit, Operand, Output, Problem, Tile, cpu};
 
-use crate::support::max_error;
+use crate::support::{PerLane, max_error};
 
 /// What a buffer needs so that kernels can use it and this program can fill and read it.
 pub const USAGE: wgpu::BufferUsages = wgpu::BufferUsages::STORAGE
@@ -43,15 +43,15 @@ impl Program {
         Program::on(self.instance.clone(), self.adapter.clone(), limits, features)
     }
 
-    /// One program for all tests that need nothing special: pipelines are compiled once.
+    /// A program for all tests that need nothing special: pipelines are compiled once.
     pub fn shared() -> &'static Program {
-        static PROGRAM: OnceLock<Program> = OnceLock::new();
+        static PROGRAM: PerLane<Program> = PerLane::new();
         PROGRAM.get_or_init(|| Program::new(wgpu::Limits::default()))
     }
 
     /// The same with what `broadcast` needs, where the adapter has it.
     pub fn with_subgroups() -> &'static Program {
-        static PROGRAM: OnceLock<Program> = OnceLock::new();
+        static PROGRAM: PerLane<Program> = PerLane::new();
         PROGRAM.get_or_init(|| {
             let Program { instance, adapter, .. } = Program::shared();
             let features = adapter.features() & wgpu::Features::SUBGROUP;

@@ -23,7 +23,10 @@ fn of([batch, heads, kv_heads, q_len, kv_len, dim, value_dim]: [u32; 7]) -> Prob
 
 #[test]
 fn reported_faults_are_absent() {
-    let mut walk = Walk::new("reported faults");
+    reported_faults(Walk::new("reported faults"));
+}
+
+pub fn reported_faults(mut walk: Walk) {
     for Report { case, trigger, hidden } in rows::all() {
         let mut data = Data::new(&case.problem, 9);
         trigger(&mut data);

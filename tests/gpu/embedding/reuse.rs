@@ -173,7 +173,7 @@ fn plans_and_bounds_go_anywhere() {
         Call::new(program, &attention.clone(), &problem, Choice::default())
     };
     let moved = std::thread::spawn(move || {
-        call.run(Program::shared(), 3);
+        call.run(program, 3);
         call
     });
     moved.join().expect("ran elsewhere").run(program, 4);
