@@ -168,7 +168,9 @@ impl Walk {
 
     /// For the exhaustive tests: skips nothing that a kernel takes.
     pub fn whole(test: &'static str) -> Walk {
-        Walk { whole: true, ..Walk::new(test) }
+        let mut walk = Walk::new(test);
+        walk.whole = true;
+        walk
     }
 
     /// Hands over each kernel that takes the problem.
