@@ -33,20 +33,29 @@ fn devices_that_resemble_real_ones() {
     tally.finish(1500);
 }
 
-/// Each device takes some of the problems, by default and by one method.
 #[test]
 fn every_size_with_every_ability() {
-    const STEP: usize = 17;
+    sizes_and_abilities(34, 1000);
+}
+
+#[test]
+#[ignore = "exhaustive"]
+fn exhaustive_sizes_and_abilities() {
+    sizes_and_abilities(17, 2000);
+}
+
+/// Each device takes one in so many of the problems, by default and by one method.
+fn sizes_and_abilities(step: usize, least: u32) {
     let problems = problems();
     let mut tally = Tally::default();
     for (number, device) in sized().iter().enumerate() {
         let pretend = device.pretend();
-        for (at, problem) in problems.iter().enumerate().skip(number % STEP).step_by(STEP) {
-            let method = &Method::ALL[(number + at / STEP) % Method::ALL.len()];
+        for (at, problem) in problems.iter().enumerate().skip(number % step).step_by(step) {
+            let method = &Method::ALL[(number + at / step) % Method::ALL.len()];
             tally.pair(device, &pretend, problem, [method]);
         }
     }
-    tally.finish(2000);
+    tally.finish(least);
 }
 
 /// What all pairs came to.
@@ -131,12 +140,13 @@ impl Tally {
         }
     }
 
+    /// Of at least so many pairs, each method was planned for some, and many were refused at first.
     fn finish(&self, least: u32) {
         let Tally { pairs, planned, refused, lifted, modules, broken } = self;
         println!("{pairs} pairs; planned {planned:?} of {} modules", modules.len());
         println!("refused {refused:?}; {lifted} planned once what was named was there");
         assert!(broken.is_empty(), "{} broken:\n{}", broken.len(), broken.join("\n"));
-        assert!(*pairs > least && planned.len() == Method::ALL.len() && *lifted > 300);
+        assert!(*pairs > least && planned.len() == Method::ALL.len() && *lifted > least / 5);
     }
 }
 
