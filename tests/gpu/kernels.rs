@@ -85,12 +85,6 @@ impl Kernel {
         }
     }
 
-    /// Rows so long that software drivers compile a kernel whose lanes hold whole ones for ten seconds and
-    /// more: those are for the exhaustive tests.
-    pub fn holds_long_rows(&self, problem: &Problem) -> bool {
-        long_rows(self.choice(), problem)
-    }
-
     /// Whether it takes f16 operands in rows of so many, in one sweep or split.
     pub fn takes_f16(&self, dim: u32) -> bool {
         let problem = Problem::new(Shape::self_attention(1, 2, 300, dim));
@@ -106,7 +100,8 @@ impl Kernel {
     }
 }
 
-/// Kernel::holds_long_rows of a choice.
+/// Rows so long that software drivers take 3 to 36 s to compile a kernel whose lanes hold whole ones: those
+/// are for the exhaustive tests.
 pub fn long_rows(choice: Choice, problem: &Problem) -> bool {
     let shape = problem.shape();
     let dim = shape.head_dim.max(shape.value_dim);
@@ -155,7 +150,7 @@ pub fn every(case: Case, data: Data, mut check: impl FnMut(&str, &Output)) {
 /// Who took part in a test: counted, printed at its end, and asserted then.
 pub struct Walk {
     test: &'static str,
-    /// How often each ran, and how often it could not.
+    /// How often each ran, and how often it could not, or was left to the exhaustive tests.
     counts: [[usize; 2]; KERNELS.len()],
     /// Long rows too.
     whole: bool,
@@ -176,8 +171,9 @@ impl Walk {
     /// Hands over each kernel that takes the problem.
     pub fn each(&mut self, problem: &Problem, mut run: impl FnMut(&'static Kernel)) {
         for (kernel, [ran, skipped]) in KERNELS.iter().zip(&mut self.counts) {
-            let left = !self.whole && kernel.holds_long_rows(problem);
-            match kernel.plan(problem).filter(|_| !left) {
+            let left = !self.whole && long_rows(kernel.choice(), problem);
+            let plan = if left { None } else { kernel.plan(problem) };
+            match plan {
                 Some(_) => {
                     *ran += 1;
                     run(kernel);

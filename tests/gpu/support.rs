@@ -38,7 +38,7 @@ impl Lane {
     fn take() -> Lane {
         let mut users = LANE_USERS.lock().expect("no panic");
         let (lane, least) =
-            users.iter_mut().enumerate().min_by_key(|(_, users)| **users).expect("4");
+            users.iter_mut().enumerate().min_by_key(|(_, users)| **users).expect("a lane");
         *least += 1;
         Lane(lane)
     }
