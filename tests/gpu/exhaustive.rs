@@ -47,7 +47,7 @@ fn table_staged() {
 #[test]
 #[ignore = "exhaustive"]
 fn table_with_split_keys() {
-    parity::split_keys_of(1);
+    parity::splits::split_keys_of(1);
 }
 
 #[test]
