@@ -2,10 +2,10 @@
 
 mod both;
 mod buffers;
-mod device_lengths;
+pub mod device_lengths;
 mod edges;
 mod errors;
-mod means;
+pub mod means;
 mod sharing;
 mod steps;
 
@@ -17,18 +17,23 @@ use crate::program::Program;
 /// Sequences of unequal lengths grow by unequal steps, in every storage type and place.
 #[test]
 fn every_type_in_every_place() {
+    types_and_places(2);
+}
+
+/// One in so many of all combinations.
+pub fn types_and_places(step: usize) {
     let program = Program::shared();
     let plain = CacheShape::new(3, 2, 40, 10).value_dim(7);
-    for pool in [Pool::Buffer, Pool::Texture] {
-        for (element, odd) in [
-            (Element::F32, 1e-6),
-            (Element::F16, 1e-6),
-            (Element::Bf16, 1e-6),
-            (Element::Int8, 0.04),
-        ] {
-            for shape in [plain, plain.paged(8, 11), plain.paged(3, 40)] {
+    let elements =
+        [(Element::F32, 1e-6), (Element::F16, 1e-6), (Element::Bf16, 1e-6), (Element::Int8, 0.04)];
+    for (place, pool) in [Pool::Buffer, Pool::Texture].into_iter().enumerate() {
+        for (bits, (element, odd)) in elements.into_iter().enumerate() {
+            let shapes = [plain, plain.paged(8, 11), plain.paged(3, 40)];
+            for (pages, shape) in shapes.into_iter().enumerate() {
                 let shape = shape.element(element).pool(pool);
-                for rotary in [None, Some(Rotary::new(4, 64, Pairing::Halves))] {
+                let rotations = [None, Some(Rotary::new(4, 64, Pairing::Halves))];
+                let first = (place + bits + pages) % step;
+                for rotary in rotations.into_iter().skip(first).step_by(step) {
                     let setup = Setup { rotary, ..Setup::new(shape, 6, 5) };
                     let name = format!("{shape:?} {rotary:?}");
                     let mut both = Both::new(program, &program.attention, &setup);

@@ -7,4 +7,4 @@ pub mod pass;
 mod reuse;
 mod rounds;
 mod tables;
-mod typed;
+pub mod typed;

@@ -5,9 +5,10 @@ use wgpu_attention::Method;
 
 use crate::checks::{EVERYTHING, FLASH, LSE, NOTHING, Run, STAGED, some_of_all, table};
 use crate::kernels::{DECODE, Walk, broadcast};
-use crate::precision::{BOTH, rules};
 use crate::support::{default_limits_gpu, gpu};
-use crate::{broadcast as lanes, golden, parity, reports};
+use crate::{
+    broadcast as lanes, cache, embedding, golden, merge, numerics, parity, precision, reports,
+};
 
 #[test]
 #[ignore = "exhaustive"]
@@ -67,11 +68,27 @@ fn golden_cases_on_every_kernel() {
 #[ignore = "exhaustive"]
 fn reported_faults_in_long_rows() {
     reports::reported_faults(Walk::whole("reported faults, all"));
+    reports::files::reported_files(true);
+}
+
+/// Where the other tests take every second of what there is.
+#[test]
+#[ignore = "exhaustive"]
+fn types_and_places() {
+    cache::types_and_places(1);
+    cache::device_lengths::everything_else(1);
+    cache::means::large_values(1, 24);
+    embedding::typed::several_types(1);
+    merge::merges(1, 500);
+    numerics::means::means(true);
+    precision::every_number(true);
+    precision::results_round(true);
+    precision::rules(2, 16);
 }
 
 #[test]
 #[ignore = "exhaustive"]
 fn precision_in_long_rows() {
-    rules(&BOTH, 64);
-    rules(&BOTH, 128);
+    precision::rules(2, 64);
+    precision::rules(2, 128);
 }

@@ -113,8 +113,8 @@ pub fn long_rows(choice: Choice, problem: &Problem) -> bool {
 }
 
 /// Hands O and LSE to `check` once for each: the definition and its twin on the CPU, every kernel that
-/// takes the case, and every size of one. Operands are stored as the case says.
-pub fn every(case: Case, data: Data, mut check: impl FnMut(&str, &Output)) {
+/// takes the case, in other `sizes` too where that is asked for. Operands are stored as the case says.
+pub fn every(case: Case, data: Data, sizes: bool, mut check: impl FnMut(&str, &Output)) {
     let problem = LSE(case.problem.clone());
     let reference = cpu::attention(&problem, data.inputs()).expect(&case.name);
     check("cpu", &reference);
@@ -125,7 +125,7 @@ pub fn every(case: Case, data: Data, mut check: impl FnMut(&str, &Output)) {
     let checked = Checked { case, data, reference, tolerance: [0.0; 4] };
     // Several rows a lane take long to compile, and differ in nothing that types would tell.
     let short = problem.shape().head_dim <= 16 && checked.case.types == [Element::F32; 2];
-    let kernels = KERNELS.iter().chain(MORE.iter().filter(|_| short));
+    let kernels = KERNELS.iter().chain(MORE.iter().filter(|_| sizes && short));
     let mut ran = 0;
     for kernel in kernels.filter(|kernel| (kernel.device)().is_some()) {
         let gpu = kernel.gpu();
@@ -154,11 +154,22 @@ pub struct Walk {
     counts: [[usize; 2]; KERNELS.len()],
     /// Long rows too.
     whole: bool,
+    /// Each kernel takes one in so many of the problems.
+    turns: usize,
+    problems: usize,
 }
 
 impl Walk {
     pub fn new(test: &'static str) -> Walk {
-        Walk { test, counts: Default::default(), whole: false }
+        Walk { test, counts: Default::default(), whole: false, turns: 1, problems: 0 }
+    }
+
+    /// Half of the kernels for each problem, the other half for the next: where problems are many, and each
+    /// is kernels of its own to compile.
+    pub fn in_turn(test: &'static str) -> Walk {
+        let mut walk = Walk::new(test);
+        walk.turns = 2;
+        walk
     }
 
     /// For the exhaustive tests: skips nothing that a kernel takes.
@@ -170,8 +181,11 @@ impl Walk {
 
     /// Hands over each kernel that takes the problem.
     pub fn each(&mut self, problem: &Problem, mut run: impl FnMut(&'static Kernel)) {
-        for (kernel, [ran, skipped]) in KERNELS.iter().zip(&mut self.counts) {
-            let left = !self.whole && long_rows(kernel.choice(), problem);
+        let turn = self.problems;
+        self.problems += 1;
+        for (at, (kernel, [ran, skipped])) in KERNELS.iter().zip(&mut self.counts).enumerate() {
+            let left = !(at + turn).is_multiple_of(self.turns)
+                || !self.whole && long_rows(kernel.choice(), problem);
             let plan = if left { None } else { kernel.plan(problem) };
             match plan {
                 Some(_) => {

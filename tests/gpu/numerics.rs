@@ -5,7 +5,7 @@ mod behind;
 mod biases;
 mod hidden;
 mod long;
-mod means;
+pub mod means;
 
 use wgpu_attention::{Output, Problem, Shape};
 

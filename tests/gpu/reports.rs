@@ -3,7 +3,7 @@
 //! batches and heads than a grid is wide in `parity`.
 
 mod bits;
-mod files;
+pub mod files;
 mod rows;
 
 use wgpu_attention::{Band, Inputs, Problem, Shape};
@@ -23,7 +23,7 @@ fn of([batch, heads, kv_heads, q_len, kv_len, dim, value_dim]: [u32; 7]) -> Prob
 
 #[test]
 fn reported_faults_are_absent() {
-    reported_faults(Walk::new("reported faults"));
+    reported_faults(Walk::in_turn("reported faults"));
 }
 
 pub fn reported_faults(mut walk: Walk) {
@@ -76,7 +76,7 @@ fn every_key_counts_once() {
         ("bias", problem.clone().bias_shape(&[N as u32; 2]), |i, j| i % 4 != j % 4),
         ("mask", problem.mask_shape(&[N as u32; 2]), |i, j| i % 4 != j % 4),
     ];
-    let mut walk = Walk::new("every key counts once");
+    let mut walk = Walk::in_turn("every key counts once");
     for (name, problem, sees) in rows {
         let inputs = Inputs::new(&x.q, &x.k, &v);
         let inputs = match name {

@@ -10,6 +10,10 @@ use wgpu_attention_support::reports::{Report, load};
 
 #[test]
 fn reported_files_are_right() {
+    reported_files(false);
+}
+
+pub fn reported_files(sizes: bool) {
     let mut wrong = Vec::new();
     for Report { case: of, types } in load() {
         let inputs = of.inputs();
@@ -25,7 +29,7 @@ fn reported_files_are_right() {
         });
         let queries = if queries == Element::F16 { Element::F32 } else { queries };
         let stored = case(of.name.clone(), of.problem.clone()).stored_as(queries, keys);
-        every(stored, data, |name, output| {
+        every(stored, data, sizes, |name, output| {
             wrong.extend(of.check(output).err().map(|why| format!("{name}, {why}")));
         });
     }
