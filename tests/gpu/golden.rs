@@ -10,13 +10,13 @@ const METHODS: [Method; 2] = [Method::Flash, Method::Staged];
 
 #[test]
 fn cases_on_the_adapter() {
-    check_cases("the adapter's limits", support::gpu(), &METHODS, 2);
+    check_cases("the adapter's limits", support::gpu(), &METHODS, 3);
 }
 
 /// Other tiles: some of the cases.
 #[test]
 fn cases_with_default_limits() {
-    check_cases("default limits", support::default_limits_gpu(), &METHODS, 6);
+    check_cases("default limits", support::default_limits_gpu(), &METHODS, 12);
 }
 
 /// One in so many of the cases by each method, where it takes them: others by the next.

@@ -21,8 +21,6 @@ pub struct Kernel {
     pub wants: Wants,
     /// Takes only what is planned with split keys.
     split: bool,
-    /// Every device has it.
-    everywhere: bool,
 }
 
 pub const DECODE: Choice = Choice::method(Method::Decode);
@@ -36,21 +34,17 @@ pub fn broadcast(rows: u32, keys: u32) -> Choice {
 
 const fn fused(name: &'static str, choice: fn() -> Choice) -> Kernel {
     let device = || Some(gpu());
-    Kernel { name, device, choice, wants: LSE, split: false, everywhere: true }
-}
-
-const fn some(name: &'static str, choice: fn() -> Choice) -> Kernel {
-    Kernel { everywhere: false, ..fused(name, choice) }
+    Kernel { name, device, choice, wants: LSE, split: false }
 }
 
 pub static KERNELS: [Kernel; 7] = [
     fused("flash", || FLASH),
     fused("decode", || DECODE),
-    some("broadcast", || broadcast(1, 8)),
+    fused("broadcast", || broadcast(1, 8)),
     Kernel { wants: EVERYTHING, ..fused("staged", || STAGED) },
     Kernel { device: split, split: true, ..fused("flash, split", || Choice::tile(TILE)) },
     Kernel { device: split, split: true, wants: EVERYTHING, ..fused("staged, split", || STAGED) },
-    Kernel { device: matrix::gpu, ..some("matrix", || MATRIX) },
+    Kernel { device: matrix::gpu, ..fused("matrix", || MATRIX) },
 ];
 
 fn split() -> Option<&'static Gpu> {
@@ -59,9 +53,9 @@ fn split() -> Option<&'static Gpu> {
 
 /// What else the kernels' sizes make of a call: rows in a lane, and splits that few calls have.
 pub static MORE: [Kernel; 3] = [
-    some("broadcast, 2 rows", || broadcast(2, 8).with_keys_in_texture(true)),
-    some("broadcast, 4 rows", || broadcast(4, 8)),
-    Kernel { device: split, split: true, ..some("broadcast, split", || broadcast(1, 8)) },
+    fused("broadcast, 2 rows", || broadcast(2, 8).with_keys_in_texture(true)),
+    fused("broadcast, 4 rows", || broadcast(4, 8)),
+    Kernel { device: split, split: true, ..fused("broadcast, split", || broadcast(1, 8)) },
 ];
 
 impl Kernel {
@@ -83,6 +77,10 @@ impl Kernel {
             Err(Error::Limit { .. }) => None,
             Err(error) => panic!("{}: {error}: {problem:?}", self.name),
         }
+    }
+
+    fn is_there(&self) -> bool {
+        self.plan(&Problem::new(Shape::self_attention(1, 1, 1, 8))).is_some()
     }
 
     /// Whether it takes f16 operands in rows of so many, in one sweep or split.
@@ -112,9 +110,19 @@ pub fn long_rows(choice: Choice, problem: &Problem) -> bool {
     }
 }
 
-/// Hands O and LSE to `check` once for each: the definition and its twin on the CPU, every kernel that
-/// takes the case, in other `sizes` too where that is asked for. Operands are stored as the case says.
-pub fn every(case: Case, data: Data, sizes: bool, mut check: impl FnMut(&str, &Output)) {
+/// Who computes a case.
+#[derive(Clone, Copy)]
+pub enum Who {
+    /// Half of the kernels, the other half for the next number.
+    Half(usize),
+    All,
+    /// All, and what they are in other sizes.
+    Sizes,
+}
+
+/// Hands O and LSE to `check` once for each: the definition and its twin on the CPU, and the kernels that
+/// take the case. Operands are stored as the case says.
+pub fn every(case: Case, data: Data, who: Who, mut check: impl FnMut(&str, &Output)) {
     let problem = LSE(case.problem.clone());
     let reference = cpu::attention(&problem, data.inputs()).expect(&case.name);
     check("cpu", &reference);
@@ -125,7 +133,9 @@ pub fn every(case: Case, data: Data, sizes: bool, mut check: impl FnMut(&str, &O
     let checked = Checked { case, data, reference, tolerance: [0.0; 4] };
     // Several rows a lane take long to compile, and differ in nothing that types would tell.
     let short = problem.shape().head_dim <= 16 && checked.case.types == [Element::F32; 2];
-    let kernels = KERNELS.iter().chain(MORE.iter().filter(|_| sizes && short));
+    let more = MORE.iter().filter(|_| matches!(who, Who::Sizes) && short);
+    let (turn, turns) = if let Who::Half(number) = who { (number % 2, 2) } else { (0, 1) };
+    let kernels = KERNELS.iter().skip(turn).step_by(turns).chain(more);
     let mut ran = 0;
     for kernel in kernels.filter(|kernel| (kernel.device)().is_some()) {
         let gpu = kernel.gpu();
@@ -144,7 +154,7 @@ pub fn every(case: Case, data: Data, sizes: bool, mut check: impl FnMut(&str, &O
         }
     }
     println!("{}: {ran} kernels", checked.case.name);
-    assert!(ran >= 3, "{}: {ran} kernels", checked.case.name);
+    assert!(ran >= if turns == 1 { 3 } else { 1 }, "{}: {ran} kernels", checked.case.name);
 }
 
 /// Who took part in a test: counted, printed at its end, and asserted then.
@@ -156,12 +166,13 @@ pub struct Walk {
     whole: bool,
     /// Each kernel takes one in so many of the problems.
     turns: usize,
-    problems: usize,
+    turn: usize,
+    last: Option<Problem>,
 }
 
 impl Walk {
     pub fn new(test: &'static str) -> Walk {
-        Walk { test, counts: Default::default(), whole: false, turns: 1, problems: 0 }
+        Walk { test, counts: Default::default(), whole: false, turns: 1, turn: 0, last: None }
     }
 
     /// Half of the kernels for each problem, the other half for the next: where problems are many, and each
@@ -181,10 +192,12 @@ impl Walk {
 
     /// Hands over each kernel that takes the problem.
     pub fn each(&mut self, problem: &Problem, mut run: impl FnMut(&'static Kernel)) {
-        let turn = self.problems;
-        self.problems += 1;
+        if self.last.as_ref() != Some(problem) {
+            self.last = Some(problem.clone());
+            self.turn += 1;
+        }
         for (at, (kernel, [ran, skipped])) in KERNELS.iter().zip(&mut self.counts).enumerate() {
-            let left = !(at + turn).is_multiple_of(self.turns)
+            let left = !(at + self.turn).is_multiple_of(self.turns)
                 || !self.whole && long_rows(kernel.choice(), problem);
             let plan = if left { None } else { kernel.plan(problem) };
             match plan {
@@ -199,7 +212,7 @@ impl Walk {
 }
 
 impl Drop for Walk {
-    /// Every kernel that all devices have ran, whatever the problems were.
+    /// Every kernel that the device has for plain f32 ran, whatever the problems were.
     fn drop(&mut self) {
         let counts = KERNELS.iter().zip(&self.counts);
         let words = counts.clone().map(|(kernel, [ran, skipped])| match skipped {
@@ -209,7 +222,7 @@ impl Drop for Walk {
         println!("{}: {}", self.test, words.collect::<Vec<_>>().join(", "));
         if !std::thread::panicking() {
             for (kernel, [ran, _]) in
-                counts.filter(|(kernel, _)| kernel.everywhere && !kernel.split)
+                counts.filter(|(kernel, _)| !kernel.split && kernel.is_there())
             {
                 assert!(*ran > 0, "{}: {} never ran", self.test, kernel.name);
             }

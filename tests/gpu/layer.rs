@@ -185,15 +185,16 @@ fn layers_equal_the_cpu() {
         ("an empty context", MultiHead::new(24, empty.lse()).context(16).biases().residual()),
     ];
     for (seed, (name, layer)) in (1..).zip(&cases) {
-        // The large ones, which take seconds a call, once.
         let calls: &[(&Gpu, Option<Method>)] = &[
             (gpu(), None),
             (default_limits_gpu(), Some(Method::Staged)),
             (default_limits_gpu(), None),
             (gpu(), Some(Method::Staged)),
         ];
+        // The large ones, which take seconds a call, once.
         let large = layer.problem().shape().head_dim == 64;
-        for &(gpu, method) in &calls[..if large { 1 } else { 4 }] {
+        let in_turn = if seed % 2 == 0 { &calls[..2] } else { &calls[2..] };
+        for &(gpu, method) in if large { &calls[..1] } else { in_turn } {
             let error = check(gpu, layer, seed, method);
             println!("{name}: {error:e}");
             assert!(error <= TOLERANCE, "{name}, {method:?}: {error:e}");

@@ -214,7 +214,7 @@ fn all<T: Scalar>(step: u32) -> usize {
 
 #[test]
 fn merges_equal_the_cpu() {
-    merges(2, 300);
+    merges(4, 250);
 }
 
 /// All of them in f32.

@@ -21,7 +21,7 @@ use problems::{Named, problems};
 /// Each problem as planned by default, and by every other method: by the rest on the next device.
 #[test]
 fn devices_that_resemble_real_ones() {
-    real_devices(2, 700);
+    real_devices(3, 450);
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn real_devices(step: usize, least: u32) {
 
 #[test]
 fn every_size_with_every_ability() {
-    sizes_and_abilities(51, 600);
+    sizes_and_abilities(68, 450);
 }
 
 #[test]

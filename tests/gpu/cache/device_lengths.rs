@@ -120,7 +120,7 @@ fn counts_of_the_devices_own() {
 /// split keys.
 #[test]
 fn everything_else_of_a_problem() {
-    everything_else(2);
+    everything_else(3);
 }
 
 /// One in so many of them by each cache, all at once by all.

@@ -103,8 +103,13 @@ fn layers_with_extras_equal_the_cpu() {
         let tensors = Tensors::new(&case.layer, seed);
         let inputs = case.inputs(&tensors);
         let want = cpu::multi_head(&case.layer, inputs).expect(case.name);
-        for gpu in [crate::support::gpu(), default_limits_gpu()] {
-            for choice in [Choice::default(), Choice::method(Method::Staged)] {
+        // Each layer on one device by one method, and on the other by the other.
+        for (at, gpu) in [crate::support::gpu(), default_limits_gpu()].into_iter().enumerate() {
+            for choice in [Choice::default(), Choice::method(Method::Staged)]
+                .into_iter()
+                .skip((at + seed as usize) % 2)
+                .step_by(2)
+            {
                 let got = gpu.multi_head_async(&case.layer, inputs, choice);
                 let got = pollster::block_on(got).expect(case.name);
                 let error = layer_error(&got, &want);

@@ -103,7 +103,7 @@ fn forgive(got: &mut Output, want: &Output, sees: fn(usize) -> bool) {
 
 #[test]
 fn what_is_hidden_may_be_anything() {
-    let mut walk = Walk::new("what is hidden");
+    let mut walk = Walk::in_turn("what is hidden");
     for (types, biased) in [([F32; 2], true), ([F16; 2], false), ([Bf16; 2], false)] {
         // Every way to hide in f32; masks in halves, sequences in bf16.
         let ways = match types[0] {

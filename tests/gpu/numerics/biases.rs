@@ -3,7 +3,7 @@
 use wgpu_attention::{Align, Problem};
 
 use super::{DIM, KEYS, QUERIES, biased, data, mean, problem};
-use crate::kernels::every;
+use crate::kernels::{Who, every};
 use crate::support::Data;
 use wgpu_attention_support::cases::case;
 use wgpu_attention_support::data::max_error;
@@ -12,10 +12,11 @@ const MOST: f32 = 3.4e38;
 
 /// Every row has one LSE and the mean of the keys that `has` names. With a bias, by kernels of other sizes.
 fn check(label: &str, problem: Problem, data: Data, lse: f32, has: fn(usize) -> bool) {
-    let sizes = data.bias.is_some() && problem.clone().softcap(0.0) == problem;
+    let is_plain = data.bias.is_some() && problem.clone().softcap(0.0) == problem;
+    let who = if is_plain { Who::Sizes } else { Who::All };
     let values = mean(&data.v, (0..KEYS).filter(|&j| has(j)));
     let lse = lse + ((0..KEYS).filter(|&j| has(j)).count() as f32).ln();
-    every(case(label, problem), data, sizes, |name, output| {
+    every(case(label, problem), data, who, |name, output| {
         for (i, o) in output.o.chunks(DIM).enumerate() {
             let error = max_error(o, &values);
             assert!(error < 1.5e-6, "{label}, {name}, row {i}: {o:?}, not {values:?}");
@@ -115,7 +116,7 @@ fn steep_slopes_are_numbers() {
     let (problem, data) = with_bias(slope, bias);
     let last = data.v[(KEYS - 1) * DIM..][..DIM].to_vec();
     let case = case("slope 4e37, bias f32::MAX", problem);
-    every(case, data, true, |name, output| {
+    every(case, data, Who::Sizes, |name, output| {
         let want = f64::from(bias) - 11.0 * f64::from(slope);
         let lse = f64::from(output.lse.as_ref().expect("wanted")[0]);
         assert!((lse - want).abs() <= 1e-6 * f64::from(bias), "{name}: LSE {lse:e}, not {want:e}");

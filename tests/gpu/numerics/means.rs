@@ -3,7 +3,7 @@
 use wgpu_attention::half::bf16;
 use wgpu_attention::{Align, Element, Problem, Shape};
 
-use crate::kernels::every;
+use crate::kernels::{Who, every};
 use crate::support::Data;
 use wgpu_attention_support::cases::case;
 
@@ -44,11 +44,10 @@ fn means_of_the_largest_numbers() {
     means(false);
 }
 
-/// The sinks' kernels in other sizes anyway.
-pub fn means(sizes: bool) {
+pub fn means(whole: bool) {
     let mut wrong = Vec::new();
     for keys in [1, 2, 3, 7, 64, 65, 1000] {
-        for (label, problem, types) in problems(keys) {
+        for (number, (label, problem, types)) in problems(keys).into_iter().enumerate() {
             let mut data = Data::new(&problem, 7).rounded(types);
             let most = largest(types[1]);
             for (at, v) in data.v.iter_mut().enumerate() {
@@ -62,9 +61,9 @@ pub fn means(sizes: bool) {
             data.given.sinks =
                 problem.clone().eq(&problem.clone().sinks()).then(|| vec![0.5, -3.0]);
             let mut want = None;
-            let sizes = sizes || label == "sinks";
+            let who = if whole { Who::Sizes } else { Who::Half(number) };
             let case = case(label, problem).stored_as(types[0], types[1]);
-            every(case, data, sizes, |name, output| {
+            every(case, data, who, |name, output| {
                 let want = want.get_or_insert_with(|| output.clone());
                 for (&got, &want) in output.o.iter().zip(&want.o) {
                     let (got, want) = (f64::from(got), f64::from(want));
@@ -91,7 +90,7 @@ fn what_is_not_finite_does_not_spread() {
     for bad in [f32::INFINITY, f32::NEG_INFINITY, f32::NAN] {
         let mut data = data.clone();
         data.v[6 * DIM + 2] = bad;
-        every(case("visible", problem.clone()), data, true, |name, output| {
+        every(case("visible", problem.clone()), data, Who::Sizes, |name, output| {
             for (i, row) in output.o.chunks(DIM).enumerate() {
                 for (c, &o) in row.iter().enumerate().filter(|(c, _)| i < 6 || *c != 2) {
                     let want = if c % 2 == 0 { f32::MAX } else { 1.0 };

@@ -3,7 +3,7 @@
 use safetensors::Dtype;
 use wgpu_attention::Element;
 
-use crate::kernels::every;
+use crate::kernels::{Who, every};
 use wgpu_attention_support::cases::case;
 use wgpu_attention_support::data::{Data, Given};
 use wgpu_attention_support::reports::{Report, load};
@@ -13,9 +13,9 @@ fn reported_files_are_right() {
     reported_files(false);
 }
 
-pub fn reported_files(sizes: bool) {
+pub fn reported_files(whole: bool) {
     let mut wrong = Vec::new();
-    for Report { case: of, types } in load() {
+    for (number, Report { case: of, types }) in load().into_iter().enumerate() {
         let inputs = of.inputs();
         let [q, k, v] = [inputs.q, inputs.k, inputs.v].map(<[f32]>::to_vec);
         let bias = inputs.extras.bias.map(<[f32]>::to_vec);
@@ -29,7 +29,8 @@ pub fn reported_files(sizes: bool) {
         });
         let queries = if queries == Element::F16 { Element::F32 } else { queries };
         let stored = case(of.name.clone(), of.problem.clone()).stored_as(queries, keys);
-        every(stored, data, sizes, |name, output| {
+        let who = if whole { Who::Sizes } else { Who::Half(number) };
+        every(stored, data, who, |name, output| {
             wrong.extend(of.check(output).err().map(|why| format!("{name}, {why}")));
         });
     }
