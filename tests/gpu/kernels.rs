@@ -175,11 +175,11 @@ impl Walk {
         Walk { test, counts: Default::default(), whole: false, turns: 1, turn: 0, last: None }
     }
 
-    /// Half of the kernels for each problem, the other half for the next: where problems are many, and each
-    /// is kernels of its own to compile.
+    /// A third of the kernels for each problem, another for the next: where problems are many, and each is
+    /// kernels of its own to compile.
     pub fn in_turn(test: &'static str) -> Walk {
         let mut walk = Walk::new(test);
-        walk.turns = 2;
+        walk.turns = 3;
         walk
     }
 

@@ -19,7 +19,7 @@ fn fused() {
     for (number, (name, choice)) in [("flash", FLASH), ("decode", DECODE)].into_iter().enumerate() {
         let run = Run { name, gpu: gpu(), choice, wants: LSE };
         let [ran, skipped] = run.check(part(number, choice));
-        assert!(ran > 60 && skipped == 0, "{name}: {ran} ran, {skipped} skipped");
+        assert!(ran > 50 && skipped == 0, "{name}: {ran} ran, {skipped} skipped");
     }
 }
 
@@ -28,7 +28,7 @@ fn staged() {
     for (number, name, wants) in [(2, "staged, all outputs", EVERYTHING), (3, "staged", NOTHING)] {
         let run = Run { name, gpu: gpu(), choice: STAGED, wants };
         let [ran, skipped] = run.check(part(number, STAGED));
-        assert!(ran > 60 && skipped == 0, "{name}: {ran} ran, {skipped} skipped");
+        assert!(ran > 50 && skipped == 0, "{name}: {ran} ran, {skipped} skipped");
     }
 }
 

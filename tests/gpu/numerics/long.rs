@@ -12,12 +12,13 @@ const KEYS: u32 = 200_003;
 /// 200,003 keys. Unlimited loops on a driver that ends them early must give wrong results: else
 /// this test would prove nothing there.
 #[test]
-fn two_hundred_thousand_keys() {
+#[ignore = "exhaustive"]
+fn exhaustive_two_hundred_thousand_keys() {
     let problem = Problem::new(Shape::self_attention(1, 2, 17, 4).kv_len(KEYS));
     all_keys_count(&problem, &Data::new(&problem, 7));
 }
 
-/// The same with a mask that hides every third key and some whole tiles.
+/// With a mask that hides every third key and some whole tiles.
 #[test]
 fn two_hundred_thousand_keys_and_a_mask() {
     let problem = Problem::new(Shape::self_attention(1, 2, 17, 4).kv_len(KEYS)).mask_shape(&[KEYS]);

@@ -13,7 +13,7 @@ fn split_keys() {
 
 /// One in so many cases.
 pub fn split_keys_of(step: usize) {
-    for (iterations, least) in [(300, 60 / step), (1200, 3 / step)] {
+    for (iterations, least) in [(300, 60 / step), (1200, 3usize.div_ceil(step))] {
         let gpu = limited(iterations);
         let splits = |checked: &Checked, choice, wants: Wants| {
             let plan = gpu.planner().plan_with(&wants(checked.case.problem.clone()), choice);
