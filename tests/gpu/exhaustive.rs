@@ -79,7 +79,7 @@ fn types_and_places() {
     cache::device_lengths::everything_else(1);
     cache::means::large_values(1, 24);
     embedding::typed::several_types(1);
-    merge::merges(1, 500);
+    merge::merges([1; 3], 500);
     numerics::means::means(true);
     precision::every_number(true);
     precision::results_round(true);

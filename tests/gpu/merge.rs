@@ -214,12 +214,13 @@ fn all<T: Scalar>(step: u32) -> usize {
 
 #[test]
 fn merges_equal_the_cpu() {
-    merges(4, 250);
+    merges([2, 4, 4], 220);
 }
 
-/// All of them in f32.
-pub fn merges(step: u32, least: usize) {
-    let cases = all::<f32>(1) + all::<f16>(step) + all::<bf16>(step);
+/// One in so many by each type.
+pub fn merges(steps: [u32; 3], least: usize) {
+    let [f32s, f16s, bf16s] = steps;
+    let cases = all::<f32>(f32s) + all::<f16>(f16s) + all::<bf16>(bf16s);
     println!("{cases} merges");
     assert!(cases > least);
 }
