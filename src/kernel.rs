@@ -118,7 +118,7 @@ impl Kernel {
     pub fn module(self, problem: &Problem, variant: &Variant) -> Module {
         let native = variant.native_f16 && !problem.is_arena();
         let mut parts = Parts::new(problem, native, variant.pool_texture || variant.packed);
-        parts.files.push(shader!("weight"));
+        parts.files.push(shader!("output/weight"));
         let blocks = &variant.blocks;
         let (threads, workgroup_bytes) = match self {
             Kernel::Scores => {
@@ -135,7 +135,7 @@ impl Kernel {
                 parts.sinks();
                 parts.scores(variant.scores_in);
                 if variant.weights_in == variant.scores_in {
-                    parts.files.push(shader!("weights_in_place"));
+                    parts.files.push(shader!("output/weights_in_place"));
                 } else {
                     parts.weights(variant.weights_in);
                 }
@@ -144,24 +144,24 @@ impl Kernel {
             }
             Kernel::Values => {
                 parts.tensors(&[Slot::V]);
-                parts.files.extend([shader!("key_rows"), shader!("span")]);
+                parts.files.extend([shader!("tile/key_rows"), shader!("problem/span")]);
                 parts.weights(variant.weights_in);
                 parts.output(variant);
                 (blocks.threads(), blocks.values_bytes())
             }
             Kernel::Flash => {
                 parts.tensors(&[Slot::Q, Slot::K, Slot::V]);
-                parts.files.push(shader!("key_rows"));
+                parts.files.push(shader!("tile/key_rows"));
                 parts.sweep(variant);
                 parts.tile(blocks.half_tile);
                 parts.files.push(match variant.fused_multiply_add {
-                    true => shader!("dots_chained"),
-                    false => shader!("dots_fresh"),
+                    true => shader!("element/dots_chained"),
+                    false => shader!("element/dots_fresh"),
                 });
-                parts.files.extend([shader!("flash_tile"), shader!("fragment")]);
+                parts.files.extend([shader!("tile/flash_tile"), shader!("score/fragment")]);
                 parts.files.push(match blocks.tested {
-                    true => shader!("verdict_tested"),
-                    false => shader!("verdict_band"),
+                    true => shader!("problem/verdict_tested"),
+                    false => shader!("problem/verdict_band"),
                 });
                 (blocks.threads(), blocks.flash_bytes())
             }
@@ -174,10 +174,10 @@ impl Kernel {
             Kernel::Pack => {
                 parts.tensors(&[Slot::K, Slot::V]);
                 if problem.sequences().is_some() {
-                    parts.files.push(native_shader!("tokens_all"));
+                    parts.files.push(native_shader!("problem/tokens_all"));
                 } else {
                     parts.sequences();
-                    parts.files.push(native_shader!("tokens_each"));
+                    parts.files.push(native_shader!("problem/tokens_each"));
                 }
                 parts.pool_write();
                 (PACK_THREADS, 0)
@@ -187,48 +187,53 @@ impl Kernel {
                     true => parts.packed_tensors(),
                     false => parts.tensors(&[Slot::Q, Slot::K, Slot::V]),
                 }
-                parts.files.push(shader!("key_rows"));
+                parts.files.push(shader!("tile/key_rows"));
                 if problem.cache().is_none() {
-                    parts.files.push(shader!("rows_unscaled"));
+                    parts.files.push(shader!("operand/rows_unscaled"));
                 }
                 let paged = problem.cache().is_some_and(|cache| cache.paging.is_some());
                 parts.files.push(match paged {
-                    true => native_shader!("tile_rows_paged"),
-                    false => native_shader!("tile_rows_steps"),
+                    true => native_shader!("tile/tile_rows_paged"),
+                    false => native_shader!("tile/tile_rows_steps"),
                 });
                 parts.sweep(variant);
-                parts.files.extend([shader!("key_score"), native_shader!("row_sight")]);
+                parts
+                    .files
+                    .extend([shader!("score/key_score"), native_shader!("problem/row_sight")]);
                 parts.tame();
                 parts.files.push(match blocks.lane_rows {
-                    1 => native_shader!("lane_rows_1"),
-                    2 => native_shader!("lane_rows_2"),
-                    _ => native_shader!("lane_rows_4"),
+                    1 => native_shader!("tile/lane_rows_1"),
+                    2 => native_shader!("tile/lane_rows_2"),
+                    _ => native_shader!("tile/lane_rows_4"),
                 });
                 (blocks.threads(), 0)
             }
             Kernel::Decode => {
                 parts.tensors(&[Slot::Q, Slot::K, Slot::V]);
-                parts.files.push(shader!("key_rows"));
+                parts.files.push(shader!("tile/key_rows"));
                 if problem.cache().is_some() {
-                    parts.files.push(shader!("four_rows_cached"));
+                    parts.files.push(shader!("tile/four_rows_cached"));
                 } else {
-                    parts.files.extend([shader!("rows_unscaled"), shader!("four_rows_strided")]);
+                    parts.files.extend([
+                        shader!("operand/rows_unscaled"),
+                        shader!("tile/four_rows_strided"),
+                    ]);
                 }
                 parts.sweep(variant);
-                parts.files.push(shader!("key_score"));
+                parts.files.push(shader!("score/key_score"));
                 (blocks.threads(), blocks.decode_bytes())
             }
             Kernel::FlashMatrix => {
                 parts.tensors(&[Slot::Q, Slot::K, Slot::V]);
-                parts.files.push(shader!("key_rows"));
+                parts.files.push(shader!("tile/key_rows"));
                 parts.sweep(variant);
-                parts.files.push(shader!("key_score"));
+                parts.files.push(shader!("score/key_score"));
                 parts.tame();
                 parts.matrices(blocks.matrix.map_or(0, |matrix| matrix.size));
                 (blocks.threads(), blocks.matrix_bytes())
             }
             Kernel::Merge => {
-                parts.file(shader!("scratch"), Slot::Scratch);
+                parts.file(shader!("operand/scratch"), Slot::Scratch);
                 parts.output(&Variant { splits: 1, ..*variant });
                 (variant.row_threads, 0)
             }

@@ -211,9 +211,9 @@ pub(crate) mod tests {
 
     #[test]
     fn structs_equal_the_shaders() {
-        let strides = include_str!("../shaders/strides.wgsl");
-        let problem = &format!("{strides}{}", include_str!("../shaders/problem.wgsl"));
-        let lengths = include_str!("../shaders/lengths.wgsl");
+        let strides = include_str!("../shaders/problem/strides.wgsl");
+        let problem = &format!("{strides}{}", include_str!("../shaders/problem/problem.wgsl"));
+        let lengths = include_str!("../shaders/problem/lengths.wgsl");
         assert_eq!(wgsl(strides, "Strides"), offsets!(Strides: offset batch head token));
         assert_eq!(
             wgsl(problem, "Problem"),

@@ -170,8 +170,8 @@ mod tests {
 
     #[test]
     fn uniform_equals_the_shader() {
-        let wgsl = include_str!("../../shaders/cache.wgsl");
-        let words = include_str!("../../shaders/words_read.wgsl");
+        let wgsl = include_str!("../../shaders/cache/cache.wgsl");
+        let words = include_str!("../../shaders/cache/words_read.wgsl");
         let (members, size) = crate::uniform::tests::wgsl(&format!("{wgsl}{words}"), "Cache");
         let names: Vec<_> = members.iter().map(|(name, _)| name.as_str()).collect();
         let fields = "sequences kv_heads page_tokens pages table_pages first_v counts limits copies \

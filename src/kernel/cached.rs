@@ -58,18 +58,18 @@ impl CacheKernel {
         }
         let writes = matches!(self, CacheKernel::PageIn | CacheKernel::Append | CacheKernel::Bump);
         match writes {
-            true => parts.cache(shader!("words_write"), Slot::WordsOut),
-            false => parts.cache(shader!("words_read"), Slot::Words),
+            true => parts.cache(shader!("cache/words_write"), Slot::WordsOut),
+            false => parts.cache(shader!("cache/words_read"), Slot::Words),
         }
         match self {
             CacheKernel::PageOut => {
                 parts.pool_read();
-                parts.file(shader!("page"), Slot::Scratch);
+                parts.file(shader!("cache/page"), Slot::Scratch);
             }
             CacheKernel::PageIn => {
                 parts.scales(cache);
                 parts.pool_write();
-                parts.file(shader!("page"), Slot::Scratch);
+                parts.file(shader!("cache/page"), Slot::Scratch);
             }
             CacheKernel::Rotate => {
                 parts.rotary(rotary.is_some());
@@ -88,7 +88,7 @@ impl CacheKernel {
             CacheKernel::Unpack => {
                 parts.texels(cache);
                 parts.pool_read();
-                parts.files.push(shader!("keys_in_cache"));
+                parts.files.push(shader!("cache/keys_in_cache"));
                 parts.slots.extend([Slot::KOut, Slot::VOut]);
             }
         }

@@ -21,7 +21,7 @@ pub(super) struct Parts<'a> {
 
 impl Parts<'_> {
     pub fn new(problem: &Problem, native: bool, pool_texture: bool) -> Parts<'_> {
-        let files = vec![shader!("strides"), shader!("problem")];
+        let files = vec![shader!("problem/strides"), shader!("problem/problem")];
         let slots = vec![Slot::Problem];
         Parts {
             problem,
@@ -36,7 +36,7 @@ impl Parts<'_> {
 
     /// For a kernel that does not read the problem's uniform.
     pub fn forget_problem(&mut self) {
-        self.files.retain(|&file| file != shader!("problem"));
+        self.files.retain(|&file| file != shader!("problem/problem"));
         self.slots.retain(|&slot| slot != Slot::Problem);
     }
 
@@ -67,7 +67,7 @@ impl Parts<'_> {
     /// `buffer` or `arena`, depending on where a tensor lies.
     fn place(&mut self, home: Operand, slot: Slot, buffer: &'static File, arena: &'static File) {
         if self.problem.is_arena() && home != Operand::Scratch {
-            self.files.push(shader!("arena"));
+            self.files.push(shader!("operand/arena"));
             self.file(arena, Slot::Arena);
         } else {
             self.file(buffer, slot);
@@ -76,99 +76,124 @@ impl Parts<'_> {
 
     pub fn bias(&mut self) {
         if self.problem.has_bias() {
-            self.place(Operand::Bias, Slot::Bias, shader!("bias_buffer"), shader!("bias_arena"));
+            self.place(
+                Operand::Bias,
+                Slot::Bias,
+                shader!("operand/bias_buffer"),
+                shader!("operand/bias_arena"),
+            );
         } else {
-            self.files.push(shader!("bias_none"));
+            self.files.push(shader!("operand/bias_none"));
         }
     }
 
     pub fn mask(&mut self) {
         if self.problem.has_mask() {
-            self.place(Operand::Mask, Slot::Mask, shader!("mask_buffer"), shader!("mask_arena"));
+            self.place(
+                Operand::Mask,
+                Slot::Mask,
+                shader!("operand/mask_buffer"),
+                shader!("operand/mask_arena"),
+            );
         } else {
-            self.files.push(shader!("mask_none"));
+            self.files.push(shader!("operand/mask_none"));
         }
     }
 
     /// The buffer of small operands, if the kernel needs one of these.
     pub fn tables(&mut self, needed: &[Operand]) {
         if needed.iter().any(|&operand| self.problem.has_table(operand)) {
-            self.file(shader!("tables"), Slot::Tables);
+            self.file(shader!("problem/tables"), Slot::Tables);
         }
     }
 
     pub fn sequences(&mut self) {
         self.tables(&[Operand::QLens, Operand::KvLens, Operand::CuSeqlensQ]);
-        self.file(shader!("lengths"), Slot::Lengths);
+        self.file(shader!("problem/lengths"), Slot::Lengths);
         if self.problem.sequences().is_some() {
-            self.files.push(shader!("sequences_packed"));
+            self.files.push(shader!("problem/sequences_packed"));
             return;
         }
         let counts = [Operand::QLens, Operand::KvLens].iter().any(|&o| self.problem.has_table(o));
         self.files.push(match counts {
-            true => shader!("counts_tables"),
-            false => shader!("counts_same"),
+            true => shader!("problem/counts_tables"),
+            false => shader!("problem/counts_same"),
         });
         if self.problem.cache().is_some() {
-            self.cache(shader!("words_read"), Slot::Words);
-            self.files.push(shader!("held_cached"));
+            self.cache(shader!("cache/words_read"), Slot::Words);
+            self.files.push(shader!("problem/held_cached"));
         } else {
-            self.files.push(shader!("held_all"));
+            self.files.push(shader!("problem/held_all"));
         }
-        self.files.push(shader!("sequences_each"));
+        self.files.push(shader!("problem/sequences_each"));
     }
 
     pub fn final_score(&mut self) {
         self.tables(&[Operand::Slopes]);
         self.files.push(match self.problem.has_table(Operand::Slopes) {
-            true => shader!("alibi_tables"),
-            false => shader!("alibi_none"),
+            true => shader!("score/alibi_tables"),
+            false => shader!("score/alibi_none"),
         });
         self.files.push(match self.problem.softcap_value() > 0.0 {
-            true => shader!("softcap_tanh"),
-            false => shader!("softcap_none"),
+            true => shader!("score/softcap_tanh"),
+            false => shader!("score/softcap_none"),
         });
-        self.files.push(shader!("score"));
+        self.files.push(shader!("score/score"));
     }
 
     pub fn sinks(&mut self) {
         self.files.push(match self.problem.has_table(Operand::Sinks) {
-            true => shader!("sinks_tables"),
-            false => shader!("sinks_none"),
+            true => shader!("output/sinks_tables"),
+            false => shader!("output/sinks_none"),
         });
     }
 
     pub fn lse(&mut self) {
         if self.problem.outputs().lse {
-            self.place(Operand::Lse, Slot::Lse, shader!("lse_buffer"), shader!("lse_arena"));
+            self.place(
+                Operand::Lse,
+                Slot::Lse,
+                shader!("output/lse_buffer"),
+                shader!("output/lse_arena"),
+            );
         } else {
-            self.files.push(shader!("lse_none"));
+            self.files.push(shader!("output/lse_none"));
         }
     }
 
     pub fn scores(&mut self, home: Operand) {
-        self.place(home, Slot::Scores, shader!("scores_buffer"), shader!("scores_arena"));
+        self.place(
+            home,
+            Slot::Scores,
+            shader!("output/scores_buffer"),
+            shader!("output/scores_arena"),
+        );
     }
 
     pub fn weights(&mut self, home: Operand) {
-        self.place(home, Slot::Weights, shader!("weights_buffer"), shader!("weights_arena"));
+        self.place(
+            home,
+            Slot::Weights,
+            shader!("output/weights_buffer"),
+            shader!("output/weights_arena"),
+        );
     }
 
     /// Matrices of so many rows.
     pub fn matrices(&mut self, size: u32) {
         self.names_matrices = true;
         self.files.push(match size {
-            8 => native_shader!("matrix_8"),
-            _ => native_shader!("matrix_16"),
+            8 => native_shader!("tile/matrix_8"),
+            _ => native_shader!("tile/matrix_16"),
         });
-        self.files.push(native_shader!("matrix_tile"));
+        self.files.push(native_shader!("tile/matrix_tile"));
     }
 
     /// Values that are not finite are kept from keys that are not seen.
     pub fn tame(&mut self) {
         self.files.push(match self.problem.hides_keys() {
-            true => native_shader!("tame_finite"),
-            false => native_shader!("tame_all"),
+            true => native_shader!("score/tame_finite"),
+            false => native_shader!("score/tame_all"),
         });
     }
 
@@ -176,8 +201,8 @@ impl Parts<'_> {
     pub fn tile(&mut self, half: bool) {
         self.names_f16 |= half;
         self.files.push(match half {
-            true => shader!("tile_f16"),
-            false => shader!("tile_f32"),
+            true => shader!("tile/tile_f16"),
+            false => shader!("tile/tile_f32"),
         });
     }
 
@@ -186,22 +211,22 @@ impl Parts<'_> {
         self.final_score();
         self.bias();
         self.mask();
-        self.files.push(shader!("span"));
+        self.files.push(shader!("problem/span"));
         self.output(variant);
     }
 
     /// Where a workgroup's rows go: to scratch if others have more of their keys.
     pub fn output(&mut self, variant: &Variant) {
         self.sequences();
-        self.files.push(shader!("place"));
+        self.files.push(shader!("problem/place"));
         match variant.method {
             Method::Staged => {}
-            Method::Matrix => self.files.push(native_shader!("unit_one")),
-            _ => self.files.push(shader!("unit_of_keys")),
+            Method::Matrix => self.files.push(native_shader!("output/unit_one")),
+            _ => self.files.push(shader!("output/unit_of_keys")),
         }
         if variant.splits > 1 {
-            self.file(shader!("scratch"), Slot::Scratch);
-            self.files.push(shader!("output_partial"));
+            self.file(shader!("operand/scratch"), Slot::Scratch);
+            self.files.push(shader!("output/output_partial"));
             return;
         }
         self.queries(self.in_quads());
@@ -209,12 +234,12 @@ impl Parts<'_> {
         let slot = if self.problem.is_arena() { Slot::Arena } else { Slot::O };
         match variant.method {
             // `softmax` has already written the LSE.
-            Method::Staged => self.file(shader!("output_mixed"), slot),
+            Method::Staged => self.file(shader!("output/output_mixed"), slot),
             Method::Flash | Method::Broadcast | Method::Decode | Method::Matrix => {
                 self.tables(&[Operand::Sinks]);
                 self.sinks();
                 self.lse();
-                self.file(shader!("output_final"), slot);
+                self.file(shader!("output/output_final"), slot);
             }
         }
     }

@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn uniform_equals_the_shader() {
-        let text = shader!("strides").text.to_string() + shader!("states").text;
+        let text = shader!("problem/strides").text.to_string() + shader!("merge/states").text;
         assert_eq!(
             wgsl(&text, "Merge"),
             offsets!(MergeUniform: parts parts_lse o lse part_stride part_lse_stride part_count

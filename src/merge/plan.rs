@@ -100,36 +100,45 @@ fn module(merge: &Merge, threads: u32, row_threads: u32) -> Module {
         (Constant::ROW_THREADS, row_threads),
         (Constant::MERGE_ROWS, threads / row_threads),
     ];
-    let mut files = vec![shader!("strides"), shader!("states"), shader!("weight")];
+    let mut files =
+        vec![shader!("problem/strides"), shader!("merge/states"), shader!("output/weight")];
     files.extend(match merge.element_of(Operand::O) {
         // `validate` has refused int8.
-        Element::F32 | Element::Int8 => [shader!("queries_f32"), shader!("scatter_words")].to_vec(),
-        Element::F16 => {
-            [shader!("element_f16"), shader!("queries_f16"), shader!("scatter_pairs")].to_vec()
+        Element::F32 | Element::Int8 => {
+            [shader!("operand/queries_f32"), shader!("element/scatter_words")].to_vec()
         }
-        Element::Bf16 => {
-            [shader!("element_bf16"), shader!("queries_bf16"), shader!("scatter_pairs")].to_vec()
-        }
+        Element::F16 => [
+            shader!("element/element_f16"),
+            shader!("operand/queries_f16"),
+            shader!("element/scatter_pairs"),
+        ]
+        .to_vec(),
+        Element::Bf16 => [
+            shader!("element/element_bf16"),
+            shader!("operand/queries_bf16"),
+            shader!("element/scatter_pairs"),
+        ]
+        .to_vec(),
     });
     let mut slots = vec![Slot::Problem, Slot::O, Slot::Lse];
-    files.push(shader!("lse_buffer"));
+    files.push(shader!("output/lse_buffer"));
     if merge.is_in_place() {
-        files.push(shader!("states_in_place"));
+        files.push(shader!("merge/states_in_place"));
     } else {
         slots.extend([Slot::Parts, Slot::PartsLse]);
         files.extend([
-            shader!("states_buffers"),
+            shader!("merge/states_buffers"),
             match merge.accumulates() {
-                true => shader!("states_held"),
-                false => shader!("states_fresh"),
+                true => shader!("merge/states_held"),
+                false => shader!("merge/states_fresh"),
             },
         ]);
     }
     if merge.has_sinks() {
         slots.push(Slot::Tables);
-        files.extend([shader!("tables"), shader!("sinks_tables")]);
+        files.extend([shader!("problem/tables"), shader!("output/sinks_tables")]);
     } else {
-        files.push(shader!("sinks_none"));
+        files.push(shader!("output/sinks_none"));
     }
     files.push(shader!("merge_states"));
     Module {

@@ -125,18 +125,18 @@ fn module(projection: &Projection, threads: u32) -> Module {
         (Constant::PROJECT_QUADS, QUADS),
     ];
     let storage = match projection.is_quads() {
-        true => shader!("projection_quads"),
-        false => shader!("projection_words"),
+        true => shader!("project/projection_quads"),
+        false => shader!("project/projection_words"),
     };
     let bias = match projection.bias {
-        true => shader!("row_bias_buffer"),
-        false => shader!("row_bias_none"),
+        true => shader!("project/row_bias_buffer"),
+        false => shader!("project/row_bias_none"),
     };
     let residual = match projection.residual {
-        true => shader!("residual_buffer"),
-        false => shader!("residual_none"),
+        true => shader!("project/residual_buffer"),
+        false => shader!("project/residual_none"),
     };
-    let files = [shader!("projection"), storage, bias, residual, shader!("project")];
+    let files = [shader!("project/projection"), storage, bias, residual, shader!("project")];
     let mut slots = vec![Slot::Problem];
     slots.extend(projection.operands().into_iter().filter_map(Slot::of));
     Module {
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn uniform_equals_the_shader() {
         let offsets = crate::uniform::tests::wgsl(
-            include_str!("../../shaders/projection.wgsl"),
+            include_str!("../../shaders/project/projection.wgsl"),
             "Projection",
         );
         let fields = [

@@ -96,17 +96,27 @@ fn modules_are_written_down() -> std::io::Result<()> {
     Ok(())
 }
 
-/// (file name without extension, text) of everything in shaders/.
+/// (path without extension, text) of every WGSL file in shaders/.
 fn files() -> Vec<(String, String)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("shaders");
-    let entries = std::fs::read_dir(folder).expect("the folder shaders");
-    let file = |entry: std::io::Result<std::fs::DirEntry>| {
-        let path = entry.expect("an entry").path();
-        assert_eq!(path.extension().and_then(|e| e.to_str()), Some("wgsl"), "{path:?}");
-        let name = path.file_stem().and_then(|n| n.to_str()).expect("a name").to_string();
-        (name, std::fs::read_to_string(path).expect("text"))
-    };
-    entries.map(file).collect()
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("shaders");
+    let (mut files, mut folders) = (Vec::new(), vec![root.clone()]);
+    while let Some(folder) = folders.pop() {
+        let mut here = 0;
+        for entry in std::fs::read_dir(&folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            let name = path.strip_prefix(&root).expect("below it").with_extension("");
+            let name = name.to_str().expect("a name").replace('\\', "/");
+            if path.is_dir() {
+                folders.push(path);
+            } else if name != "README" {
+                assert_eq!(path.extension().and_then(|e| e.to_str()), Some("wgsl"), "{path:?}");
+                files.push((name, std::fs::read_to_string(path).expect("text")));
+                here += 1;
+            }
+        }
+        assert!(here <= 25, "{folder:?}: {here} files");
+    }
+    files
 }
 
 /// A constant too many, and equal kernels would be compiled again.
@@ -148,6 +158,7 @@ fn kernels_state_their_terms() {
         assert!(text.lines().count() < 230, "{name} is too long");
         assert!(text.lines().all(|line| line.len() <= 110), "{name}: a long line");
         if !text.contains("@compute") {
+            assert!(name.contains('/'), "{name}: a part among the kernels");
             continue;
         }
         assert!(text.contains(&format!("\nfn {name}(")), "{name}: entry point and file differ");
